@@ -16,7 +16,7 @@
 //! |---|---|---|
 //! | [`machine`] | the list of machines, and each of them: link ends, router, network interface, topology, direct simulation, soak cases, the tables of its paper | all of them |
 //! | [`catalogue`] | what a machine registers: its networks, what makes them, simulation, soak, tables | net reproduce sim time |
-//! | [`sim`] | nodes in virtual time: worlds of frames, the direct mode, soak | device link net nic node rng time |
+//! | [`sim`] | nodes in virtual time: worlds of frames, the direct mode, soak | device kit link net nic node rng time |
 //! | [`packets`] | ready parts for machines that move whole packets: link end, network interface, simulation | chip device kit link net nic node sim time |
 //! | [`manage`] | what the maintenance system decides: rerouting around faults | net time |
 //! | [`net`] | a network as passive data: descriptions and their mistakes, wiring, circles, drawings | chip device link nic time |

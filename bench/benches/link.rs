@@ -4,6 +4,7 @@ use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use joined::{Joined, links};
+use phitwire::link::LinkControlBlock;
 use phitwire::machine::blackwidow::link::STANDARD;
 use phitwire::machine::blackwidow::link::{InputQueue, Lcb};
 use phitwire::time::{Duration, Time};
@@ -30,7 +31,7 @@ impl joined::End for End {
             black_box(self.1.pop(Vc::Request));
         }
         let freed = self.1.take_acks(Vc::Request);
-        self.0.vc_freed(Vc::Request, freed);
+        self.0.vc_freed(Vc::Request.index(), freed);
     }
 }
 

@@ -6,9 +6,12 @@ use std::fmt::Debug;
 use phitwire_framing::carrier::frame::LinkEnd;
 
 use super::{Chip, ChipConfig, ChipCore, RouterClock};
-use crate::link::tests::lcb::Lcb;
+use crate::link::session::Session;
 use crate::link::tests::rig::{Link, name};
-use crate::link::{LinkClock, LinkConfig, LinkConfigBuilder, LinkControlBlock, LinkProfile};
+use crate::link::{
+    EndStatus, LinkClock, LinkConfig, LinkConfigBuilder, LinkControlBlock, LinkProfile,
+    ReceiveBuffer,
+};
 use crate::node::{Node, PortId};
 use crate::rng::Rng;
 use crate::time::{Duration, Time};
@@ -52,7 +55,7 @@ fn link<L: Joining>(port: PortId, end: LinkEnd, paced: bool, epoch: u32) -> L::C
 
 impl<L: Joining> End<L> {
     pub fn new(port: PortId, paced: bool, epoch: u32, now: Time) -> Self {
-        let (lcb, input) = L::made(link::<L>(port, LinkEnd::B, paced, epoch), now);
+        let (lcb, input) = L::Lcb::made(link::<L>(port, LinkEnd::B, paced, epoch), now);
         Self {
             port,
             lcb,
@@ -95,9 +98,9 @@ impl<L: Joining> End<L> {
             while !self.stuck && L::len(&self.input, vc) > 0 {
                 self.received[vc].push(L::pop(&mut self.input, vc));
             }
-            let acks = L::take_acks(&mut self.input, vc);
-            L::vc_freed(&mut self.lcb, vc, acks);
         }
+        let Self { lcb, input, .. } = self;
+        input.take_freed(|vc, freed| lcb.vc_freed(vc, freed));
     }
 }
 
@@ -116,7 +119,7 @@ pub(crate) struct Net<C: ChipCore, L: Link> {
 
 impl<C, L> Net<C, L>
 where
-    C: ChipCore<End: Lcb>,
+    C: ChipCore,
     C::Event: Debug,
     Chip<C>: Node<Event = C::Event>,
     L: Joining<Lcb = C::End, Config = <C::End as LinkControlBlock>::Config>,
@@ -191,7 +194,7 @@ where
 
     pub fn bring_up(&mut self) {
         self.run_until("bringing the links up", |net| {
-            let own = |port| net.chip.lcb(port).is_some_and(Lcb::is_active);
+            let own = |port| net.chip.lcb(port).is_some_and(|lcb| lcb.is_active());
             net.ends.iter().all(|end| end.is_active() && own(end.port))
         });
     }

@@ -25,7 +25,6 @@ pub use abilities::{
 pub use account::{EndAccount, NodeAccount, Units};
 pub use error::DeviceError;
 pub use event::{DeviceEvent, EventKind, OwnEvent};
-pub(crate) use link_view::link_view_by_own_methods;
 pub use link_view::{LinkEnd, LinkView};
 
 use crate::node::{Node, PortId, Wakeup};

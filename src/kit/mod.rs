@@ -2,6 +2,7 @@
 
 pub mod arbiter;
 mod below;
+mod bits;
 pub mod calendar;
 pub(crate) mod config;
 pub(crate) mod counters;
@@ -14,6 +15,7 @@ pub(crate) mod tiles;
 
 pub use arbiter::{MatrixArbiter, RoundRobin};
 pub use below::below;
+pub use bits::bits;
 pub use calendar::Calendar;
 pub use deadlines::Deadlines;
 pub use events::Events;

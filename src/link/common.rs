@@ -21,7 +21,7 @@ const MAX_EVENTS: usize = 64;
 
 /// The part of a link control block that is the same for every kind of link.
 #[derive(Debug)]
-pub(crate) struct Common {
+pub struct Common {
     pub config: LinkConfig,
     /// The profile with its times as the driver's clock sees them.
     pub profile: LinkProfile,
@@ -40,7 +40,7 @@ pub(crate) struct Common {
     /// Frames, or sets of such frames, in a row of which nothing could be read.
     pub bad_words: u32,
     pub counters: LinkCounters,
-    pub liveness: Liveness,
+    pub(crate) liveness: Liveness,
     pub now: Time,
     events: Events<LinkEvent>,
 }
@@ -179,121 +179,3 @@ impl Common {
         swizzle_area(area, lanes, &self.config.cable);
     }
 }
-
-/// What all kinds of link control block answer and do alike, in the `impl` of a
-/// [`Session`](super::session::Session); `$input` is the receive buffer.
-macro_rules! calls_of_every_end {
-    ($input:ty) => {
-        /// When [`Self::handle_timers`] should be called, or [`Self::poll_frame`] will have
-        /// something to say, if nothing happens before. May lie in the past.
-        pub fn next_wakeup(&self) -> Option<Time> {
-            let link = self.link();
-            let mut at = link.handshake.deadline();
-            if self.is_active() {
-                let owed_since = self.owed_since();
-                at = at
-                    .min(self.own_deadline())
-                    .min(link.liveness.deadline())
-                    .min(link.liveness.stall_deadline(owed_since));
-                if let Some(patience) = link.profile.give_up {
-                    at = at.min(owed_since + patience);
-                }
-            }
-            (at != Time::NEVER).then_some(at)
-        }
-
-        /// Whether data flows: the paper's `link_active` (section 7.7).
-        #[inline]
-        pub fn is_active(&self) -> bool {
-            self.link().state == LinkState::Active
-        }
-
-        /// Where this end stands.
-        pub fn state(&self) -> LinkState {
-            self.link().state
-        }
-
-        /// The next event, oldest first.
-        pub fn poll_event(&mut self) -> Option<LinkEvent> {
-            self.common().poll_event()
-        }
-
-        /// What happened so far. What this kind of link does not have stays zero.
-        pub fn counters(&self) -> &LinkCounters {
-            &self.link().counters
-        }
-
-        /// Names, times, clock, rate, cable.
-        pub fn config(&self) -> &LinkConfig {
-            &self.link().config
-        }
-
-        /// When a data frame of the peer was last accepted, in any session; `None` before the
-        /// first.
-        pub fn last_accepted(&self) -> Option<Time> {
-            self.link().liveness.last_accepted()
-        }
-
-        /// Whether [`LinkEvent::Silent`] was reported and nothing has been heard since.
-        pub fn is_silent(&self) -> bool {
-            self.link().liveness.is_silent()
-        }
-
-        /// Whether [`LinkEvent::Stalled`] was reported, or a session ended for that within the last
-        /// minute, and nothing has been acknowledged since.
-        pub fn is_stalled(&self) -> bool {
-            self.link().liveness.is_stalled()
-        }
-
-        /// Smoothed round trip of the link, once one was measured.
-        pub fn round_trip(&self) -> Option<Duration> {
-            self.way_and_back().smoothed()
-        }
-
-        /// The retry time-out as it stands.
-        pub fn retry_timeout(&self) -> Duration {
-            self.way_and_back().timeout()
-        }
-
-        /// How long a missing frame may now be late before it counts as lost.
-        pub fn reorder_hold(&self) -> Duration {
-            self.hold()
-        }
-
-        /// Lanes transmitted on, one bit per lane; 0 until the link was active.
-        pub fn tx_lanes(&self) -> u8 {
-            Session::tx_lanes(self)
-        }
-
-        /// Lanes received on, one bit per lane by the sender's numbers; 0 until the link was
-        /// active.
-        pub fn rx_lanes(&self) -> u8 {
-            self.receives_on().active()
-        }
-
-        pub(crate) fn wanted_lanes(&self) -> u8 {
-            match self.link().state {
-                LinkState::Active | LinkState::Dead => self.receives_on().active(),
-                _ => self.link().handshake.lanes,
-            }
-        }
-
-        /// Epochs of this end and of the peer, 0 while unknown.
-        pub fn epochs(&self) -> (u32, u32) {
-            let handshake = &self.link().handshake;
-            (handshake.epoch, handshake.peer_epoch)
-        }
-
-        /// Takes the link down until [`Self::link_up`]; the peer is told.
-        pub fn link_down(&mut self, now: Time, input: &mut $input) {
-            self.take_down(now, input);
-        }
-
-        /// Brings a link up again that was taken down by command or lost its last lane: channel
-        /// initialisation with all lanes, under a new epoch.
-        pub fn link_up(&mut self, now: Time) {
-            self.bring_up(now);
-        }
-    };
-}
-pub(crate) use calls_of_every_end;

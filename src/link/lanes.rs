@@ -3,6 +3,8 @@
 use phitwire_framing::carrier::lanes::{ALL_LANES, LANES, Permutation, bits_of_lane};
 use phitwire_framing::carrier::training::{PATTERN, Pattern, read_lanes};
 
+use super::counters::LinkCounters;
+
 /// Training frames in a row in which nothing known came over a lane before it counts as lost.
 const LOST_AFTER: u8 = 4;
 
@@ -31,7 +33,7 @@ struct Rejected {
 /// arrives: the lanes on whose bits the copies differ are charged with one retry each. Two rejected
 /// copies that differ tell as much.
 #[derive(Debug)]
-pub(crate) struct LaneWatch {
+pub struct LaneWatch {
     active: u8,
     /// Those that the session began with.
     first: u8,
@@ -47,6 +49,8 @@ pub(crate) struct LaneWatch {
     wrong: u8,
     /// The oldest first.
     rejected: Vec<Rejected>,
+    /// Lanes were charged, or may have been lost, since the flag was last cleared.
+    pub charged: bool,
 }
 
 impl LaneWatch {
@@ -61,6 +65,15 @@ impl LaneWatch {
             lost: [0; LANES],
             wrong: 0,
             rejected: Vec::new(),
+            charged: false,
+        }
+    }
+
+    /// Notes that these lanes were charged with so many retries.
+    pub fn note(&mut self, lanes: u8, retries: u32, counters: &mut LinkCounters) {
+        self.charged |= lanes != 0;
+        for lane in 0..LANES {
+            counters.lane_retries[lane] += u64::from(lanes >> lane & 1) * u64::from(retries);
         }
     }
 

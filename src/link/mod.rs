@@ -5,6 +5,7 @@
 //! bytes of link frames go in and come out ([`LinkControlBlock`]); time is an argument. A
 //! [`LinkPort`] owns such an end and the buffer that it fills, whatever the link carries.
 
+mod calls;
 pub(crate) mod common;
 pub(crate) mod config;
 mod counters;
@@ -15,6 +16,7 @@ mod injection;
 pub(crate) mod lane_rate;
 pub(crate) mod lanes;
 pub(crate) mod liveness;
+pub(crate) mod outgoing;
 pub(crate) mod pacing;
 mod port;
 pub(crate) mod profile;
@@ -22,6 +24,7 @@ pub(crate) mod reorder_hold;
 pub(crate) mod round_trip;
 pub(crate) mod session;
 pub(crate) mod state;
+mod status;
 pub(crate) mod training;
 
 pub use config::{
@@ -31,8 +34,8 @@ pub use counters::LinkCounters;
 pub use event::{DownReason, LinkEvent, LinkState};
 pub use injection::ErrorInjection;
 pub use lane_rate::LaneRate;
-pub(crate) use port::link_control_calls;
 pub use port::{Change, LinkControlBlock, LinkPort, ReceiveBuffer};
+pub use status::EndStatus;
 
 #[cfg(test)]
 pub(crate) mod tests;

@@ -41,21 +41,41 @@ pub trait LinkControlBlock: Debug + Sized {
 
     /// One end in training and its empty receive buffer.
     fn new(config: Self::Config, now: Time) -> (Self, Self::Input);
-    /// Takes in the bytes of one link frame, whatever they are.
+    /// Takes in the bytes of one link frame, whatever they are. What it carries goes into `input`;
+    /// what cannot be used is dropped and counted by reason.
+    ///
+    /// # Panics
+    /// If `now` is earlier than in an earlier call.
     fn handle_frame(&mut self, now: Time, bytes: &[u8], input: &mut Self::Input);
-    /// Expires deadlines.
+    /// Expires the deadlines that [`next_wakeup`](Self::next_wakeup) names. Calling it early does
+    /// nothing.
+    ///
+    /// # Panics
+    /// If `now` is earlier than in an earlier call.
     fn handle_timers(&mut self, now: Time, input: &mut Self::Input);
     /// When [`handle_timers`](Self::handle_timers) or [`poll_frame`](Self::poll_frame) should be
-    /// called if nothing happens before; [`Time::NEVER`] if that is not needed.
+    /// called if nothing happens before; [`Time::NEVER`] if that is not needed. May lie in the past.
     fn next_wakeup(&self) -> Time;
     /// Whether [`poll_frame`](Self::poll_frame) has something to send.
     fn wants_to_send(&self, now: Time) -> bool;
-    /// Writes the next frame into `buf` and returns its length.
+    /// Writes the next frame into `buf`, whose length is the limit of the link, and returns its
+    /// length. A buffer without room for the least frame gets nothing.
+    ///
+    /// # Panics
+    /// If `now` is earlier than in an earlier call.
     fn poll_frame(&mut self, now: Time, buf: &mut [u8]) -> Option<usize>;
     /// The next event, oldest first.
     fn poll_event(&mut self) -> Option<LinkEvent>;
     /// `freed` phits or flits of `vc` have left the receive buffer.
+    ///
+    /// # Panics
+    /// If more than was received.
     fn vc_freed(&mut self, vc: usize, freed: u32);
+    /// Takes the link down until [`link_up`](Self::link_up); the peer is told.
+    fn link_down(&mut self, now: Time, input: &mut Self::Input);
+    /// Brings a link up again that was taken down by command or lost its last lane: channel
+    /// initialisation with all lanes, under a new epoch.
+    fn link_up(&mut self, now: Time);
 }
 
 /// A link end and its receive buffer.
@@ -160,35 +180,3 @@ impl<E: LinkControlBlock> LinkPort<E> {
         self.end.poll_event()
     }
 }
-
-/// The calls of [`LinkControlBlock`] that an end has under the same name.
-macro_rules! link_control_calls {
-    () => {
-        #[inline]
-        fn handle_frame(&mut self, now: Time, bytes: &[u8], input: &mut Self::Input) {
-            self.handle_frame(now, bytes, input);
-        }
-        #[inline]
-        fn handle_timers(&mut self, now: Time, input: &mut Self::Input) {
-            self.handle_timers(now, input);
-        }
-        #[inline]
-        fn next_wakeup(&self) -> Time {
-            self.next_wakeup().unwrap_or(Time::NEVER)
-        }
-        #[inline]
-        fn wants_to_send(&self, now: Time) -> bool {
-            self.wants_to_send(now)
-        }
-        #[inline]
-        fn poll_frame(&mut self, now: Time, buf: &mut [u8]) -> Option<usize> {
-            self.poll_frame(now, buf)
-        }
-        #[inline]
-        fn poll_event(&mut self) -> Option<LinkEvent> {
-            self.poll_event()
-        }
-    };
-}
-
-pub(crate) use link_control_calls;

@@ -4,7 +4,7 @@ use crate::time::Duration;
 
 /// What was measured of a round trip.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Seen {
+pub struct Seen {
     /// The smoothed round trip; zero before the first measurement.
     pub smoothed: Duration,
     /// Measurements so far.
@@ -15,7 +15,7 @@ pub(crate) struct Seen {
 /// time-outs derived from it. The paper gives no time-outs: its links are a cable long, ours may
 /// pass through anything.
 #[derive(Clone, Debug)]
-pub(crate) struct RoundTrip {
+pub struct RoundTrip {
     smoothed_ps: u64,
     deviation_ps: u64,
     shortest_ps: u64,

@@ -1,6 +1,8 @@
 //! What a frame means for the session of a link end: whose it is, and what follows.
 
-use phitwire_framing::carrier::frame::FrameHeader;
+use core::fmt::Debug;
+
+use phitwire_framing::carrier::frame::{Frame, FrameError, FrameHeader};
 use phitwire_framing::carrier::lanes::{ALL_LANES, LANES};
 use phitwire_framing::carrier::training::Training;
 
@@ -8,61 +10,118 @@ use super::common::Common;
 use super::event::{DownReason, LinkEvent, LinkState};
 use super::lanes::LaneWatch;
 use super::liveness::Due;
-use super::round_trip::{RoundTrip, Seen};
+use super::outgoing::Outgoing;
+use super::port::ReceiveBuffer;
+use super::round_trip::Seen;
+use super::status::EndStatus;
 use super::training::{Offer, Refusal, judge};
 use crate::time::{Duration, Time};
 
 /// The session of a link end, whatever the link carries: each kind of link control block says what
 /// its halves do when a session begins and ends and when lanes change, and gets the rest.
-pub(crate) trait Session {
+///
+/// Whatever has a session is a [`LinkControlBlock`](super::LinkControlBlock): the calls are the same
+/// for all of them.
+pub trait Session: EndStatus + Debug + Sized {
+    /// What an end is made from.
+    type Config;
     /// Where received packets go.
-    type Input;
+    type Input: ReceiveBuffer;
 
-    /// The part that all link control blocks have.
-    fn common(&mut self) -> &mut Common;
-    /// The same, to be looked at.
-    fn link(&self) -> &Common;
-    /// Lanes transmitted on, one bit per lane.
-    fn tx_lanes(&self) -> u8;
+    /// Fewest bytes that a frame may need.
+    const MIN_FRAME_BYTES: usize;
+
+    /// One end in training and its empty receive buffer.
+    fn made(config: Self::Config, now: Time) -> (Self, Self::Input);
+    /// [`EndStatus::parts`], to be changed.
+    fn parts_mut(&mut self) -> (&mut Common, &mut Outgoing, &mut LaneWatch);
+    /// Whether frames are heard at all now.
+    fn hears(&mut self, now: Time) -> bool {
+        let _ = now;
+        true
+    }
+    /// A frame that is no training frame.
+    ///
+    /// # Errors
+    /// It is none of this kind of link.
+    fn on_frame(
+        &mut self,
+        now: Time,
+        frame: &Frame<'_>,
+        input: &mut Self::Input,
+    ) -> Result<(), FrameError>;
+    /// Expires deadlines of the receiving half while data flows.
+    fn receive_timers(&mut self, now: Time, input: &mut Self::Input) {
+        let _ = (now, input);
+    }
+    /// The same of the sending half.
+    fn transmit_timers(&mut self, now: Time);
+    /// Whether there is something to send while data flows.
+    fn has_to_send(&self, now: Time) -> bool;
+    /// The next frame while data flows, if there is something to send: its length, and whether it
+    /// carries data.
+    fn emit(&mut self, now: Time, buf: &mut [u8]) -> Option<(usize, bool)>;
+    /// `freed` phits or flits of `vc`, more than none, have left the receive buffer.
+    fn freed(&mut self, vc: usize, freed: u32);
     /// Transmits on `lanes` only: sends again what is under way, and soon a frame to show them.
     fn send_on(&mut self, lanes: u8, now: Time);
-    /// The lanes received on.
-    fn rx_lanes(&mut self) -> &mut LaneWatch;
-    /// The same, to be looked at.
-    fn receives_on(&self) -> &LaneWatch;
-    /// A training frame arrived while data flows, after `frames` that could not be read.
-    fn inspect_lanes(&mut self, training: &Training, frames: u32);
+    /// A training frame that was asked for arrived while data flows.
+    fn was_trained(&mut self, training: &Training) {
+        let _ = training;
+    }
     /// A lane was given up: what was sent on all of them is worthless.
     fn lanes_changed(&mut self, input: &mut Self::Input);
     /// Starts a session on the terms that both ends offered.
     fn begin(&mut self, offer: &Offer, now: Time, input: &mut Self::Input);
-    /// Asks the peer for a sign of life.
-    fn call(&mut self, now: Time);
-    /// The round trip of the link.
-    fn way_and_back(&self) -> &RoundTrip;
     /// When something of what this kind of link carries is due while data flows.
     fn own_deadline(&self) -> Time;
-    /// Since when the peer owes a sign of what it has been sent; [`Time::NEVER`] if it owes none.
-    fn owed_since(&self) -> Time;
-    /// Packets that the peer has not acknowledged.
-    fn unacknowledged(&self) -> u64;
     /// Ends the session: what is open is closed, what is not acknowledged is discarded. Returns the
     /// number of packets discarded.
     fn end(&mut self, input: &mut Self::Input) -> u64;
 
-    /// What was measured of the round trip.
-    fn round_trip_seen(&self) -> Seen {
-        self.way_and_back().seen()
+    /// [`EndStatus::link`], to be changed.
+    #[inline]
+    fn common(&mut self) -> &mut Common {
+        self.parts_mut().0
     }
 
-    /// How long a missing frame may now be late before it counts as lost.
-    fn hold(&self) -> Duration {
-        Duration::ZERO
+    /// [`EndStatus::sending`], to be changed.
+    #[inline]
+    fn outgoing(&mut self) -> &mut Outgoing {
+        self.parts_mut().1
+    }
+
+    /// The lanes received on.
+    #[inline]
+    fn lane_watch(&mut self) -> &mut LaneWatch {
+        self.parts_mut().2
+    }
+
+    /// What was measured of the round trip.
+    fn round_trip_seen(&self) -> Seen {
+        self.sending().round_trip.seen()
+    }
+
+    /// The lanes that the peer is told to transmit on.
+    fn wanted_lanes(&self) -> u8 {
+        match self.link().state {
+            LinkState::Active | LinkState::Dead => self.rx_lanes(),
+            _ => self.link().handshake.lanes,
+        }
     }
 
     /// Lanes of a direction that may be given up before the link dies instead.
     fn max_degrades(&self) -> u32 {
         LANES as u32 - 1
+    }
+
+    /// Looks at the lanes in a training frame, which came after `frames` that could not be read.
+    fn inspect_lanes(&mut self, training: &Training, frames: u32) {
+        self.was_trained(training);
+        let (link, _, lanes) = self.parts_mut();
+        let charged = lanes.inspect(&training.pattern, &link.handshake.cable, frames);
+        lanes.note(charged, frames, &mut link.counters);
+        lanes.charged = true; // A lane may also have been lost without a charge.
     }
 
     /// Whether a data frame belongs to this session; the first one may begin it.
@@ -120,7 +179,7 @@ pub(crate) trait Session {
         if !self.common().is_ours(header) || !self.is_of_session(now, header, input) {
             return false;
         }
-        let may_come = self.rx_lanes().may_come_on(header.lanes);
+        let may_come = self.lane_watch().may_come_on(header.lanes);
         if !may_come {
             self.on_wrong_lanes(header.lanes, now);
         }
@@ -129,7 +188,7 @@ pub(crate) trait Session {
 
     /// All that a data frame on `lanes` says can be the peer's.
     fn believes(&mut self, lanes: u8) {
-        self.rx_lanes().settle(lanes);
+        self.lane_watch().settle(lanes);
         if self.common().asks_for_lanes {
             self.common().lanes_are_right();
         }
@@ -137,7 +196,7 @@ pub(crate) trait Session {
 
     /// Expires what does not depend on what the link carries. Whether the session goes on.
     fn expire(&mut self, now: Time, input: &mut Self::Input) -> bool {
-        let owed_since = self.owed_since();
+        let owed_since = self.sending().owed_since;
         let link = self.common();
         link.see(now);
         if link.state != LinkState::Active {
@@ -157,7 +216,7 @@ pub(crate) trait Session {
     /// A frame of data was accepted; `missing` was asked for again and has not come.
     #[inline]
     fn accepted(&mut self, missing: Option<u64>, now: Time) {
-        let owed_since = self.owed_since();
+        let owed_since = self.sending().owed_since;
         let link = self.common();
         link.liveness.missing(missing, now);
         if let Some(after) = link.liveness.accepted(now, owed_since) {
@@ -182,7 +241,7 @@ pub(crate) trait Session {
     /// A frame came on other lanes than this end receives on.
     fn on_wrong_lanes(&mut self, lanes: u8, now: Time) {
         let round_trip = self.round_trip_seen();
-        let is_old = self.rx_lanes().may_be_old(lanes);
+        let is_old = self.lane_watch().may_be_old(lanes);
         let link = self.common();
         link.counters.drop_wrong_lanes += 1;
         link.ask_for_lanes(now);
@@ -207,14 +266,17 @@ pub(crate) trait Session {
                     if unreadable {
                         self.common().doubt_lanes(); // Perhaps a lane has gone.
                     }
-                    self.call(now);
+                    // A sign of life; from now on the peer owes it.
+                    let out = self.outgoing();
+                    out.wants_probe = true;
+                    out.owed_since = out.owed_since.min(now);
                 }
                 Due::Silence => {
                     let link = self.common();
                     link.counters.silences += 1;
                     link.report(LinkEvent::Silent);
                 }
-                Due::Heal if unreadable && self.rx_lanes().condemn() => {
+                Due::Heal if unreadable && self.lane_watch().condemn() => {
                     self.judge_lanes(now, input);
                 }
                 Due::Heal => {
@@ -438,7 +500,7 @@ pub(crate) trait Session {
         } else {
             left
         };
-        let open = self.unacknowledged();
+        let open = self.unacknowledged_packets();
         self.common().concede_lanes(open, now);
         self.send_on(lanes, now);
         self.common()
@@ -450,10 +512,10 @@ pub(crate) trait Session {
         if self.common().state != LinkState::Active {
             return;
         }
-        let Some(lane) = self.rx_lanes().decommission() else {
+        let Some(lane) = self.lane_watch().decommission() else {
             return;
         };
-        let left = self.rx_lanes().active();
+        let left = self.rx_lanes();
         let degrades = ALL_LANES.count_ones() - left.count_ones();
         let dies = left == 0 || degrades > self.max_degrades();
         let link = self.common();
@@ -511,32 +573,6 @@ pub(crate) trait Session {
             why,
             discarded_packets,
         });
-    }
-
-    /// Command: takes the link down until [`Self::bring_up`]; the peer is told.
-    fn take_down(&mut self, now: Time, input: &mut Self::Input) {
-        let link = self.common();
-        link.see(now);
-        match link.state {
-            LinkState::Disabled => return,
-            LinkState::Active => {
-                link.handshake.answer(false);
-                self.leave_active(LinkState::Disabled, DownReason::Command, now, input);
-            }
-            _ => link.state.go(LinkState::Disabled),
-        }
-        self.common().handshake.rest();
-    }
-
-    /// Command: channel initialisation with all lanes, under a new epoch, of a link that was taken
-    /// down by command or lost its last lane.
-    fn bring_up(&mut self, now: Time) {
-        let link = self.common();
-        link.see(now);
-        if matches!(link.state, LinkState::Disabled | LinkState::Dead) {
-            link.state.go(LinkState::Training);
-            link.handshake.restart(now);
-        }
     }
 }
 

@@ -18,7 +18,7 @@ const PATIENCE_FOR_LANES: u8 = 8;
 
 /// What the peer offered in a training frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Offer {
+pub struct Offer {
     pub window: u16,
     pub credits: [u32; 2],
     pub max_packet: u8,
@@ -30,7 +30,7 @@ pub(crate) struct Offer {
 
 /// What this end offers in its training frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Terms {
+pub struct Terms {
     /// Units that may be unacknowledged: packets, or sets of flits.
     pub window: u16,
     /// Input buffer: phits per virtual channel; for flits all of them, and the private part of each
@@ -44,7 +44,7 @@ pub(crate) struct Terms {
 
 /// Why a training frame cannot be the peer's.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
+pub enum Refusal {
     End(String),
     Fabric(String),
     Link(String),
@@ -78,7 +78,7 @@ struct Answer {
 /// answered under the *next* epoch, and only somebody who answers to that is alive. Then this end
 /// starts again, too.
 #[derive(Debug)]
-pub(crate) struct Handshake {
+pub struct Handshake {
     pub epoch: u32,
     terms: Terms,
     /// Epoch of the peer, 0 while unknown.

@@ -1,22 +1,20 @@
 //! Networks of whole packets under `phitwire sim`, over encoded links.
 
-use core::fmt::Debug;
-use std::collections::VecDeque;
-
 use super::link::{PacketEnd, PacketInput};
 use super::transfer::{Kind, MAX_DATA, Transfer, TransferPacket};
 use crate::chip::{Chip, ChipCore};
 use crate::link::impair::Netem;
-use crate::link::{LinkConfig, LinkControlBlock};
+use crate::link::{EndStatus, LinkConfig, LinkControlBlock};
 use crate::net::{Network, PlanError, Runtime};
 use crate::node::PortId;
 use crate::sim::direct::NoDirectLinks;
 use crate::sim::direct::config::{Config, ConfigError, Traffic};
-use crate::sim::direct::encoded::network::{Nodes, partitioned};
+use crate::sim::direct::encoded::build::Nodes;
+use crate::sim::direct::encoded::network::partitioned;
 use crate::sim::direct::model::{ChipView, CycleModel, Partitioned, Terminal};
 use crate::sim::direct::shared::{Common, Shared};
-use crate::sim::direct::source::NEVER;
 use crate::time::Duration;
+use core::fmt::Debug;
 
 /// A machine whose routers are chips with links of whole packets, one of which leaves a port in a
 /// cycle at most, and whose network interfaces have a link each. Which channel a packet begins on
@@ -57,10 +55,7 @@ pub trait PacketModel: Copy + Debug + Default + Eq + Send + Sync + 'static {
 
 /// A source and sink.
 #[derive(Debug)]
-pub struct PacketTerminal {
-    common: Common,
-    replies: VecDeque<Transfer>,
-}
+pub struct PacketTerminal<M: PacketModel>(Common<M>);
 
 /// What tells transfers apart; the sums of all that left and all that came have to be the same.
 fn key(transfer: &Transfer) -> u64 {
@@ -84,33 +79,34 @@ const fn transfer(to: u16, from: u16, kind: Kind) -> Transfer {
     }
 }
 
-impl<M: PacketModel> Terminal<M> for PacketTerminal {
-    fn common(&self) -> &Common {
-        &self.common
+impl<M: PacketModel> Terminal<M> for PacketTerminal<M> {
+    fn common(&self) -> &Common<M> {
+        &self.0
     }
 
-    fn common_mut(&mut self) -> &mut Common {
-        &mut self.common
+    fn common_mut(&mut self) -> &mut Common<M> {
+        &mut self.0
     }
 
-    fn due(&self, _: &Shared<M>) -> [u64; 2] {
-        let reply = if self.replies.is_empty() { NEVER } else { 0 };
-        [self.common.source.head().birth, reply]
-    }
-
+    /// Replies go first.
     fn next_packet(
         &mut self,
         [request, reply]: [bool; 2],
         shared: &mut Shared<M>,
     ) -> Option<M::Packet> {
-        if reply && let Some(transfer) = self.replies.pop_front() {
-            shared.reply_sent(key(&transfer));
-            return Some(M::Packet::pack(&transfer));
+        if reply && let Some(packet) = self.next_reply(shared) {
+            return Some(packet);
         }
-        if !request {
-            return None;
-        }
-        let Common { number, source, .. } = &mut self.common;
+        request.then(|| self.next_request(shared))
+    }
+
+    fn reply(transfer: Transfer, shared: &mut Shared<M>) -> M::Packet {
+        shared.reply_sent(key(&transfer));
+        M::Packet::pack(&transfer)
+    }
+
+    fn next_request(&mut self, shared: &mut Shared<M>) -> M::Packet {
+        let Common { number, source, .. } = &mut self.0;
         let head = source.head();
         let (to, _) = source.take(*number, &shared.births, &shared.destinations);
         let transfer = Transfer {
@@ -119,16 +115,12 @@ impl<M: PacketModel> Terminal<M> for PacketTerminal {
             ..transfer(to as u16, *number as u16, Kind::Put)
         };
         shared.request_sent(key(&transfer), head.birth);
-        Some(M::Packet::pack(&transfer))
-    }
-
-    fn is_at_rest(&self) -> bool {
-        self.replies.is_empty()
+        M::Packet::pack(&transfer)
     }
 }
 
-impl PacketTerminal {
-    fn receive<M: PacketModel>(&mut self, packet: &M::Packet, cycle: u64, shared: &mut Shared<M>) {
+impl<M: PacketModel> PacketTerminal<M> {
+    fn receive(&mut self, packet: &M::Packet, cycle: u64, shared: &mut Shared<M>) {
         let tally = &mut shared.tally;
         tally.arrived_phits += 1;
         tally.arrived_packets += 1;
@@ -138,12 +130,12 @@ impl PacketTerminal {
         };
         let key = key(&transfer);
         tally.arrived_keys = tally.arrived_keys.wrapping_add(key);
-        tally.misrouted += u64::from(u64::from(transfer.to) != self.common.number);
-        self.common.trace.add(cycle);
-        self.common.trace.add(key);
+        tally.misrouted += u64::from(u64::from(transfer.to) != self.0.number);
+        self.0.trace.add(cycle);
+        self.0.trace.add(key);
         if shared.request_reply && transfer.kind.is_request() {
             tally.replies_made += 1;
-            self.replies.push_back(transfer.answer(Kind::Done));
+            self.0.replies.push_back((0, transfer.answer(Kind::Done)));
         } else {
             shared.message_arrived(transfer.address.min(cycle), cycle);
         }
@@ -154,17 +146,16 @@ impl PacketTerminal {
 struct Of<'a, M: PacketModel>(&'a M::Topology);
 
 impl<M: PacketModel> Nodes<M> for Of<'_, M> {
-    fn router(&self, chip: u32, runtime: &Runtime) -> Result<Chip<M::Core>, PlanError> {
-        M::router(self.0, chip, runtime)
+    fn router(&self, chip: u32, runtime: &Runtime) -> Result<Option<Chip<M::Core>>, PlanError> {
+        M::router(self.0, chip, runtime).map(Some)
     }
 
-    fn link(&self, nic: u32, runtime: &Runtime) -> Result<LinkConfig, PlanError> {
-        M::nic_link(self.0, nic, runtime)
+    fn links(&self, nic: u32, runtime: &Runtime) -> Result<Vec<LinkConfig>, PlanError> {
+        Ok(vec![M::nic_link(self.0, nic, runtime)?])
     }
 
-    fn terminal(&self, common: Common) -> PacketTerminal {
-        let replies = VecDeque::new();
-        PacketTerminal { common, replies }
+    fn cycles(&self, _: usize) -> Result<u32, ConfigError> {
+        Ok(M::LINK_CYCLES)
     }
 }
 
@@ -173,7 +164,8 @@ impl<M: PacketModel> CycleModel for M {
     type Options = ();
     type Format = ();
     type Packet = M::Packet;
-    type Terminal = PacketTerminal;
+    type Reply = Transfer;
+    type Terminal = PacketTerminal<M>;
     type Router = Chip<M::Core>;
     type End = PacketEnd<M::Packet>;
     type Assemblies = ();
@@ -202,7 +194,8 @@ impl<M: PacketModel> CycleModel for M {
         partitions: usize,
     ) -> Result<Partitioned<Self>, ConfigError> {
         let how = (config, netem, partitions);
-        partitioned(topology, &Of::<M>(topology), (), how, M::LINK_CYCLES)
+        let made = ((), PacketTerminal);
+        partitioned(topology, &Of::<M>(topology), made, how, M::LINK_CYCLES)
     }
 
     fn end(router: &Chip<M::Core>, port: PortId) -> Option<&Self::End> {
@@ -226,7 +219,7 @@ impl<M: PacketModel> CycleModel for M {
         input: &mut <Self::End as LinkControlBlock>::Input,
         (): &mut (),
         cycle: u64,
-        terminal: &mut PacketTerminal,
+        terminal: &mut PacketTerminal<M>,
         shared: &mut Shared<Self>,
     ) {
         let input: &mut PacketInput<M::Packet> = input;

@@ -13,7 +13,7 @@ use crate::device::{
 };
 use crate::kit::Events;
 use crate::kit::counters::counters;
-use crate::link::{LinkConfig, LinkPort};
+use crate::link::{EndStatus, LinkConfig, LinkPort};
 use crate::nic::checker::{
     ANNOUNCE_ADDRESS, ANNOUNCEMENT_BYTES, Announced, Announcement, Checker, Purpose,
 };

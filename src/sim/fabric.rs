@@ -10,6 +10,7 @@ pub use connect::ConnectError;
 
 use super::trace::TraceHash;
 use super::wire::{Wire, WireCounters};
+use crate::kit::bits;
 use crate::node::{Node, PortId};
 use crate::rng::Rng;
 use crate::time::{Duration, Time};
@@ -449,11 +450,8 @@ impl<N: Node> Fabric<N> {
         };
         slot.spun_at = now;
         slot.node.advance(now);
-        let mut ports = slot.node.ready_ports();
-        while ports != 0 {
-            let port = ports.trailing_zeros();
-            ports &= ports - 1;
-            let wire = slot.wires.get(port as usize).copied().unwrap_or(NO_WIRE);
+        for port in bits(slot.node.ready_ports()) {
+            let wire = slot.wires.get(port).copied().unwrap_or(NO_WIRE);
             if wire != NO_WIRE && wire >= EXIT {
                 let exit = &mut self.exits[(wire - EXIT) as usize];
                 let buffer = &mut self.buffer[..exit.mtu];

@@ -195,7 +195,7 @@ impl<L: Network> World<L> {
                         let (own, peer) = b.epochs();
                         a.is_active() && b.is_active() && a.epochs() == (peer, own)
                     }
-                    ends => ends.into_iter().flatten().all(LinkView::is_active),
+                    ends => ends.into_iter().flatten().all(|end| end.is_active()),
                 }
             })
         })

@@ -8,6 +8,8 @@
 
 use std::collections::VecDeque;
 
+use phitwire::link::EndStatus;
+use phitwire::link::LinkControlBlock;
 use phitwire::link::{EndName, LinkClock, LinkConfig, LinkProfile};
 use phitwire::machine::aries::link::STANDARD;
 use phitwire::machine::aries::link::{
@@ -266,7 +268,7 @@ impl Pair {
             self.outcome.arrived += end.take_all(&self.outcome);
         }
         let soon = self.now + Duration::from_us(100);
-        let wakes = self.ends.iter().filter_map(|end| end.lcb.next_wakeup());
+        let wakes = self.ends.iter().map(|end| end.lcb.next_wakeup());
         self.now = wakes
             .fold(soon, Time::min)
             .max(self.now + Duration::from_ns(10));

@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use proptest::strategy::Union;
 
 use super::rig::{A, B, Link, config, live};
+use crate::link::LinkControlBlock;
 use crate::link::tests::end::{Drain, End};
-use crate::link::tests::lcb::Lcb;
 use crate::link::tests::pair::{Pair, Wire};
 use crate::time::Duration;
 
@@ -90,8 +90,8 @@ fn apply<L: Link>(pair: &mut Pair<L>, operation: Operation<L::Command>) {
         Operation::Cut { direction, cut } => pair.wires[direction].cut = cut,
         Operation::Drain { end, drain } => pair.ends[end].drain = drain,
         Operation::PushWords { end, words } => pair.ends[end].push_words = words,
-        Operation::ForceRetry(end) => pair.ends[end].lcb.force_retry(now),
-        Operation::SoftError(end) => pair.ends[end].lcb.soft_error_next(),
+        Operation::ForceRetry(end) => L::force_retry(&mut pair.ends[end].lcb, now),
+        Operation::SoftError(end) => L::soft_error_next(&mut pair.ends[end].lcb),
         Operation::FrameBytes { end, bytes } => pair.ends[end].frame_bytes = bytes,
         Operation::Own { end, command } => L::command(&mut pair.ends[end].lcb, command, now),
         Operation::Restart(end) => {

@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 
 use super::rig::Link;
-use crate::link::LinkEvent;
+use crate::link::session::Session;
+use crate::link::{LinkControlBlock, LinkEvent, ReceiveBuffer};
 use crate::time::Time;
 
 /// How the core behind an input buffer takes words.
@@ -43,7 +44,7 @@ pub struct End<L: Link> {
 
 impl<L: Link> End<L> {
     pub fn new(config: L::Config, now: Time, frame_bytes: usize) -> Self {
-        let (lcb, input) = L::made(config, now);
+        let (lcb, input) = L::Lcb::made(config, now);
         Self {
             lcb,
             input,
@@ -126,10 +127,8 @@ impl<L: Link> End<L> {
     }
 
     pub fn give_back(&mut self) {
-        for vc in 0..L::VCS {
-            let acks = L::take_acks(&mut self.input, vc);
-            L::vc_freed(&mut self.lcb, vc, acks);
-        }
+        let Self { lcb, input, .. } = self;
+        input.take_freed(|vc, freed| lcb.vc_freed(vc, freed));
     }
 
     pub fn pop(&mut self, vc: usize) {

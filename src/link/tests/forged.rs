@@ -5,8 +5,8 @@ use phitwire_framing::carrier::training::Training;
 use phitwire_framing::lane_area;
 
 use super::rig::{A, B, Link, SECOND};
+use crate::link::EndStatus;
 use crate::link::tests::end::End;
-use crate::link::tests::lcb::Lcb;
 use crate::link::tests::pair::Pair;
 use crate::time::Duration;
 

@@ -1,10 +1,10 @@
 //! Noise on lanes: 3 -> 2 -> 1 -> none.
 
 use super::rig::{A, B, FRAME_BYTES, Link, SECOND, config};
+use crate::link::session::Session;
 use crate::link::tests::end::End;
-use crate::link::tests::lcb::Lcb;
 use crate::link::tests::pair::Pair;
-use crate::link::{DownReason, LinkEvent, LinkProfile, LinkState};
+use crate::link::{DownReason, EndStatus, LinkEvent, LinkProfile, LinkState};
 use crate::time::Duration;
 
 fn pair_with_threshold<L: Link>(threshold: u32) -> Pair<L> {

@@ -1,11 +1,10 @@
 //! Sessions that no longer fit heal, and silence is told.
 
 use super::rig::{A, B, Drain, FRAME_BYTES, Link, SECOND, made};
-use crate::link::tests::lcb::Lcb;
 use crate::link::tests::pair::{Pair, plant};
-use crate::link::{DownReason, LinkEvent, LinkProfile};
+use crate::link::{DownReason, EndStatus, LinkControlBlock, LinkEvent, LinkProfile};
 use crate::rng::Rng;
-use crate::time::Duration;
+use crate::time::{Duration, Time};
 
 fn pair_with<L: Link>(change: impl Fn(&mut LinkProfile)) -> Pair<L> {
     let end = |end, epoch| {
@@ -217,7 +216,8 @@ pub(crate) fn a_process_that_stood_still_does_not_call_its_peer_silent<L: Link>(
 pub(crate) fn nobody_is_asked_where_silence_is_not_told<L: Link>() {
     let mut pair = flowing::<L>(|profile| profile.silence = None);
     pair.run_for(SECOND);
-    assert!(pair.ends.iter().all(|end| end.lcb.next_wakeup().is_none()));
+    let [a, b] = pair.ends.each_ref().map(|end| end.lcb.next_wakeup());
+    assert_eq!([a, b], [Time::NEVER; 2]);
     assert_eq!(LinkProfile::paper().silence, None);
 }
 

@@ -9,7 +9,6 @@ pub(crate) mod forged;
 pub(crate) mod hostile;
 pub(crate) mod lane_faults;
 pub(crate) mod lane_noise;
-pub(crate) mod lcb;
 pub(crate) mod liveness;
 pub(crate) mod pair;
 pub(crate) mod rig;

@@ -8,8 +8,7 @@ use phitwire_framing::lane_area;
 
 use super::rig::{A, B, FRAME_BYTES, Link, live, made};
 use crate::link::tests::end::{Drain, End};
-use crate::link::tests::lcb::Lcb;
-use crate::link::{DownReason, LinkCounters, LinkEvent};
+use crate::link::{DownReason, EndStatus, LinkControlBlock, LinkCounters, LinkEvent};
 use crate::rng::Rng;
 use crate::time::{Duration, Time};
 
@@ -303,7 +302,8 @@ impl<L: Link> Pair<L> {
         self.settle();
         let mut at = self.flying.keys().next().map(|(at, _)| *at);
         for end in &self.ends {
-            if let Some(wake) = end.lcb.next_wakeup() {
+            let wake = end.lcb.next_wakeup();
+            if wake != Time::NEVER {
                 at = Some(at.map_or(wake, |at| at.min(wake)));
             }
             // A core that is in the middle of something goes on soon.

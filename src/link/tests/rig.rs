@@ -12,10 +12,12 @@ use phitwire_framing::carrier::frame::LinkEnd;
 use proptest::strategy::BoxedStrategy;
 
 pub use super::end::{Drain, End};
-pub use super::lcb::Lcb;
-pub(crate) use super::lcb::{forward, lcb_methods};
 pub(crate) use super::pair::Pair;
-use crate::link::{EndName, LaneRate, LinkConfig, LinkConfigBuilder, LinkProfile, LinkStandard};
+use crate::link::session::Session;
+use crate::link::{
+    EndName, LaneRate, LinkConfig, LinkConfigBuilder, LinkControlBlock, LinkProfile, LinkStandard,
+    ReceiveBuffer,
+};
 use crate::time::{Duration, Time};
 
 pub const A: usize = 0;
@@ -26,8 +28,9 @@ pub const FRAME_BYTES: usize = 1_472;
 
 /// The links of one machine. A word is what its packets consist of: a phit, a flit.
 pub trait Link: Sized + 'static {
-    type Lcb: Lcb<Input = Self::Input>;
-    type Input;
+    type Lcb: Session<Config = Self::Config, Input = Self::Input>
+        + LinkControlBlock<Config = Self::Config, Input = Self::Input>;
+    type Input: ReceiveBuffer;
     type Config;
     type Word: Copy + Debug + PartialEq;
     /// What can be done to an end of this machine only.
@@ -62,7 +65,6 @@ pub trait Link: Sized + 'static {
     fn cramped(builder: LinkConfigBuilder) -> Self::Config;
     /// A pair at the chip's own depths, some fifty times as slow as the chip.
     fn paper(seed: u64) -> Pair<Self>;
-    fn made(config: Self::Config, now: Time) -> (Self::Lcb, Self::Input);
 
     /// A healthy packet that carries `id`.
     fn packet(vc: usize, id: u32, words: usize) -> Vec<Self::Word>;
@@ -74,7 +76,6 @@ pub trait Link: Sized + 'static {
     fn credits(lcb: &Self::Lcb, vc: usize) -> u32;
     /// The credits for each channel that the end gives its peer.
     fn offered(lcb: &Self::Lcb) -> u32;
-    fn vc_freed(lcb: &mut Self::Lcb, vc: usize, words: u32);
     /// Whether the peer has acknowledged everything, packets apart.
     fn is_settled(_: &Self::Lcb) -> bool {
         true
@@ -89,7 +90,6 @@ pub trait Link: Sized + 'static {
     }
     fn len(input: &Self::Input, vc: usize) -> u32;
     fn pop(input: &mut Self::Input, vc: usize) -> Self::Word;
-    fn take_acks(input: &mut Self::Input, vc: usize) -> u32;
     /// Whether a packet ends with the last of `words`, of which all others were not its end.
     fn is_whole(words: &[Self::Word]) -> bool;
     /// Checks a packet that came, and counts it.
@@ -112,6 +112,10 @@ pub trait Link: Sized + 'static {
         Vec::new()
     }
     fn command(lcb: &mut Self::Lcb, command: Self::Command, now: Time);
+    /// Sends everything unacknowledged again.
+    fn force_retry(lcb: &mut Self::Lcb, now: Time);
+    /// Damages the next packet before it is checked, where it is.
+    fn soft_error_next(_: &mut Self::Lcb) {}
     /// Lengths of frames from small to large.
     fn frame_bytes() -> BoxedStrategy<usize>;
 }

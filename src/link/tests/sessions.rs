@@ -4,10 +4,13 @@ use phitwire_framing::carrier::frame::LinkEnd;
 use phitwire_framing::carrier::lanes::Permutation;
 
 use super::rig::{A, B, FRAME_BYTES, Link, SECOND, config, live, name};
+use crate::link::session::Session;
 use crate::link::tests::end::End;
-use crate::link::tests::lcb::Lcb;
 use crate::link::tests::pair::Pair;
-use crate::link::{DownReason, LinkConfig, LinkConfigBuilder, LinkEvent, LinkProfile, LinkState};
+use crate::link::{
+    DownReason, EndStatus, LinkConfig, LinkConfigBuilder, LinkControlBlock, LinkEvent, LinkProfile,
+    LinkState,
+};
 use crate::time::Duration;
 
 pub(crate) fn initialisation_takes_few_round_trips_and_says_who_is_there<L: Link>() {

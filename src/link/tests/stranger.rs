@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::rig::{A, B, Link, SECOND};
-use crate::link::tests::lcb::Lcb;
+use crate::link::EndStatus;
 use crate::link::tests::pair::Pair;
 use crate::time::Duration;
 

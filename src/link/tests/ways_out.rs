@@ -3,10 +3,10 @@
 use phitwire_framing::carrier::training::Training;
 
 use super::rig::{A, B, FRAME_BYTES, Link, SECOND, made};
+use crate::link::session::Session;
 use crate::link::tests::end::End;
-use crate::link::tests::lcb::Lcb;
 use crate::link::tests::pair::Pair;
-use crate::link::{DownReason, LinkProfile, LinkState};
+use crate::link::{DownReason, EndStatus, LinkControlBlock, LinkProfile, LinkState};
 use crate::time::Duration;
 
 fn taped_pair<L: Link>(seed: u64) -> Pair<L> {

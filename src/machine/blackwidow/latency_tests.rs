@@ -8,7 +8,7 @@ use phitwire_framing::yarc::packet::{EopStatus, Head, Vc, second_phit};
 use phitwire_framing::yarc::phit::{Phit, PhitKind};
 
 use crate::chip::RouterClock;
-use crate::link::{EndName, LinkClock, LinkConfig, LinkProfile};
+use crate::link::{EndName, LinkClock, LinkConfig, LinkControlBlock, LinkProfile};
 use crate::machine::blackwidow::link::STANDARD;
 use crate::machine::blackwidow::link::{InputQueue, Lcb};
 use crate::machine::blackwidow::route::registers::ChipRegisters;
@@ -45,7 +45,7 @@ impl Node for End {
                 self.input.pop(vc);
                 self.came.push(now);
             }
-            self.lcb.vc_freed(vc, self.input.take_acks(vc));
+            self.lcb.vc_freed(vc.index(), self.input.take_acks(vc));
         }
     }
     fn advance(&mut self, now: Time) {
@@ -61,10 +61,7 @@ impl Node for End {
         self.lcb.poll_frame(now, buf)
     }
     fn next_wakeup(&self) -> Option<Wakeup> {
-        self.lcb.next_wakeup().map(|at| Wakeup {
-            at,
-            reason: WakeReason::Link,
-        })
+        Wakeup::at(self.lcb.next_wakeup(), WakeReason::Link)
     }
     fn poll_event(&mut self) -> Option<()> {
         None

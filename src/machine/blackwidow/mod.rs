@@ -15,7 +15,7 @@
 //!             sideband laid over    check at EOP     two-stage arbitration   one per input row
 //! ```
 //!
-//! 1. A link frame arrives ([`link::Lcb::handle_frame`]). Its header says what the line code of the
+//! 1. A link frame arrives at a [`link::Lcb`]. Its header says what the line code of the
 //!    real link would: which phits are heads, bodies, ends or idle, which lanes carry them, which
 //!    link and which incarnation of its ends they belong to. The sideband of its phits carries the
 //!    control word: sequence number, acknowledgement, VC acks.

@@ -12,10 +12,13 @@ use phitwire_framing::yarc::frame::{DataFrame, emit_data};
 
 use super::{MACHINES, read};
 use crate::device::*;
-use crate::link::tests::rig::{self, A, B, Link};
-use crate::link::{ErrorInjection, LinkState};
+use crate::link::session::Session as _;
+use crate::link::tests::rig::{self, A, B};
+use crate::link::{EndStatus, ErrorInjection, LinkControlBlock, LinkState};
+use crate::machine::aries::link::AriesLcb;
 use crate::machine::aries::link::tests::harness::{Aries, Pair};
 use crate::machine::aries::topology::{Dragonfly, DragonflySpec, Shape};
+use crate::machine::blackwidow::link::Lcb;
 use crate::machine::blackwidow::link::tests::harness::Yarc;
 use crate::machine::blackwidow::topology::{BlackWidowSpec, FoldedClos};
 use crate::net::{Network, NodeRef, Runtime};
@@ -130,7 +133,7 @@ fn links_suffer_what_their_machine_lets_them() {
             for fault in [LinkFault::SoftError, LinkFault::ForceRetry, LinkFault::Down] {
                 device.link_fault(now, port, fault).unwrap();
             }
-            let state = |device: &dyn Device| device.link(port).map(LinkView::state);
+            let state = |device: &dyn Device| device.link(port).map(|link| link.state());
             assert_eq!(state(&*device), Some(crate::link::LinkState::Disabled));
             device.link_fault(now, port, LinkFault::Up).unwrap();
             assert_ne!(state(&*device), Some(crate::link::LinkState::Disabled));
@@ -225,8 +228,8 @@ const FRAME_BYTES: usize = 1_472;
 #[test]
 fn link_ends_of_two_machines_refuse_each_other() {
     let mut now = Time::from_ns(5);
-    let (mut aries, mut taken) = Aries::made(rig::live::<Aries>(A), now);
-    let (mut yarc, mut input) = Yarc::made(rig::live::<Yarc>(B), now);
+    let (mut aries, mut taken) = AriesLcb::made(rig::live::<Aries>(A), now);
+    let (mut yarc, mut input) = Lcb::made(rig::live::<Yarc>(B), now);
     let mut buf = vec![0; FRAME_BYTES];
     for _ in 0..20 {
         while let Some(length) = yarc.poll_frame(now, &mut buf) {

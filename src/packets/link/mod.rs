@@ -11,21 +11,18 @@ pub(crate) mod tests;
 
 pub use input::PacketInput;
 
-use phitwire_framing::carrier::frame::{self as carrier, Frame, FrameError, FrameHeader, PLAIN_AT};
+use phitwire_framing::carrier::frame::{Frame, FrameError, FrameHeader, PLAIN_AT};
 use phitwire_framing::carrier::lanes::swizzle_area_back;
-use phitwire_framing::carrier::training::{TRAINING_BYTES, Training};
+use phitwire_framing::carrier::training::TRAINING_BYTES;
 
 use super::packet::{MAX_FRAME_BYTES, MAX_VCS, Packet};
-use crate::device::{EndAccount, LinkEnd, LinkFault, LinkView, Units, link_view_by_own_methods};
-use crate::link::common::{BAD_WORDS_UNTIL_DOUBT, Common, calls_of_every_end};
+use crate::device::{EndAccount, LinkEnd, LinkFault, LinkView, Units};
+use crate::link::common::{BAD_WORDS_UNTIL_DOUBT, Common};
 use crate::link::lanes::LaneWatch;
-use crate::link::round_trip::RoundTrip;
+use crate::link::outgoing::Outgoing;
 use crate::link::session::Session;
 use crate::link::training::{Offer, Terms};
-use crate::link::{
-    LinkConfig, LinkControlBlock, LinkCounters, LinkEvent, LinkProfile, LinkState,
-    link_control_calls,
-};
+use crate::link::{EndStatus, LinkConfig, LinkControlBlock, LinkProfile};
 use crate::time::{Duration, Time};
 use receiver::Receiver;
 use sender::Sender;
@@ -37,11 +34,8 @@ pub(crate) fn buffers<P: Packet>(profile: &LinkProfile) -> u32 {
 
 /// One end of a link that carries whole packets.
 ///
-/// Call order: any number of [`handle_frame`](Self::handle_frame), [`push`](Self::push) and
-/// [`vc_freed`](LinkControlBlock::vc_freed), and [`handle_timers`](Self::handle_timers) when
-/// [`next_wakeup`](Self::next_wakeup) has come; then [`poll_frame`](Self::poll_frame) until it
-/// answers `None`, and [`poll_event`](Self::poll_event) until `None`. The same [`PacketInput`] is
-/// handed in every time.
+/// Call order: that of every [`LinkControlBlock`](crate::link::LinkControlBlock), and any number of
+/// [`push`](Self::push). The same [`PacketInput`] is handed in every time.
 #[derive(Debug)]
 pub struct PacketEnd<P> {
     pub(crate) common: Common,
@@ -52,8 +46,6 @@ pub struct PacketEnd<P> {
 }
 
 impl<P: Packet> PacketEnd<P> {
-    calls_of_every_end!(PacketInput<P>);
-
     /// Packets of `vc` that may be pushed now.
     #[inline]
     pub fn room(&self, vc: usize) -> u64 {
@@ -74,38 +66,11 @@ impl<P: Packet> PacketEnd<P> {
         self.tx.push(packet);
     }
 
-    /// Packets that the peer has not acknowledged.
-    pub fn unacknowledged_packets(&self) -> u64 {
-        self.tx.unacknowledged()
-    }
-
     /// Sends everything unacknowledged again.
     pub fn force_retry(&mut self, now: Time) {
         self.common.see(now);
         self.common.counters.tx_rewinds_forced += 1;
         self.tx.rewind(now);
-    }
-
-    /// Takes in the bytes of one link frame, whatever they are.
-    ///
-    /// # Panics
-    /// If `now` is earlier than in an earlier call.
-    pub fn handle_frame(&mut self, now: Time, bytes: &[u8], input: &mut PacketInput<P>) {
-        self.common.see(now);
-        self.common.counters.rx_frames += 1;
-        let taken = carrier::parse(bytes).and_then(|frame| match frame.kind() {
-            Training::KIND => {
-                self.on_training(now, &Training::of(&frame)?, input);
-                Ok(())
-            }
-            _ => self.on_packets(now, &frame, input),
-        });
-        if let Err(error) = taken {
-            self.common.counters.dropped(error);
-        }
-        if core::mem::take(&mut self.rx.lanes_charged) {
-            self.judge_lanes(now, input);
-        }
     }
 
     /// Takes in a frame of packets, if it is one of this session.
@@ -178,170 +143,30 @@ impl<P: Packet> PacketEnd<P> {
             self.common.doubt_lanes();
         }
     }
+}
 
-    /// Expires the deadlines that [`Self::next_wakeup`] names. Calling it early does nothing.
-    ///
-    /// # Panics
-    /// If `now` is earlier than in an earlier call.
-    pub fn handle_timers(&mut self, now: Time, input: &mut PacketInput<P>) {
-        if self.expire(now, input) && self.tx.deadline() <= now {
-            self.common.counters.tx_rewinds_timeout += u64::from(self.tx.time_out(now));
-        }
+impl<P: Packet> EndStatus for PacketEnd<P> {
+    #[inline]
+    fn parts(&self) -> (&Common, &Outgoing, &LaneWatch) {
+        (&self.common, &self.tx.out, &self.rx.lanes)
     }
 
-    /// Whether [`Self::poll_frame`] has something to send.
-    pub fn wants_to_send(&self, now: Time) -> bool {
-        let tells = self.tx.asks || self.rx.asked || self.rx.tell <= now || self.tx.has_data();
-        self.common.handshake.is_due(now) || self.is_active() && tells
-    }
-
-    /// Writes the next frame into `buf`, whose length is the limit of the link, and returns its
-    /// length. A buffer without room for a training frame and for a packet gets nothing.
-    ///
-    /// # Panics
-    /// If `now` is earlier than in an earlier call.
-    pub fn poll_frame(&mut self, now: Time, buf: &mut [u8]) -> Option<usize> {
-        self.common.see(now);
-        if buf.len() < TRAINING_BYTES.max(frame::frame_len::<P>(1)) || !self.wants_to_send(now) {
-            return None;
-        }
-        if self.common.handshake.is_due(now) {
-            return self.common.emit_training(self.wanted_lanes(), now, buf);
-        }
-        let most = match self.rx.asked {
-            true => 0,
-            false => frame::max_packets::<P>(buf.len()),
-        };
-        let due = self.tx.due(most);
-        let (count, lanes) = (due.len(), self.tx.lanes);
-        // A path that swallows long frames must not swallow the question.
-        let question = self.tx.asks && count == 0;
-        let control = frame::Control {
-            seq: self.tx.first_of(count),
-            question,
-            ..self.rx.say()
-        };
-        let header = FrameHeader {
-            units: count as u16,
-            ..self.common.header(P::KIND, lanes)
-        };
-        let buf = &mut buf[..frame::frame_len::<P>(count)];
-        frame::emit(&header, &control, due, buf);
-        self.common.send_through_cable(&mut buf[PLAIN_AT..], lanes);
-        let again = self.tx.sent(count as u64, now);
-        let counters = &mut self.common.counters;
-        counters.tx_phits += count as u64;
-        counters.tx_retransmitted_packets += again;
-        counters.rx_retry_requests += u64::from(control.missing);
-        counters.tx_frames += 1;
-        counters.tx_probes += u64::from(question);
-        match count {
-            0 => counters.tx_idle_frames += 1,
-            _ => counters.tx_data_frames += 1,
-        }
-        Some(buf.len())
+    fn unacknowledged_packets(&self) -> u64 {
+        self.tx.unacknowledged()
     }
 }
 
 impl<P: Packet> Session for PacketEnd<P> {
-    type Input = PacketInput<P>;
-
-    fn common(&mut self) -> &mut Common {
-        &mut self.common
-    }
-
-    #[inline]
-    fn link(&self) -> &Common {
-        &self.common
-    }
-
-    fn tx_lanes(&self) -> u8 {
-        self.tx.lanes
-    }
-
-    fn send_on(&mut self, lanes: u8, now: Time) {
-        self.tx.lanes = lanes;
-        self.tx.rewind(now);
-        self.tx.asks = true;
-    }
-
-    fn rx_lanes(&mut self) -> &mut LaneWatch {
-        &mut self.rx.lanes
-    }
-
-    fn receives_on(&self) -> &LaneWatch {
-        &self.rx.lanes
-    }
-
-    fn inspect_lanes(&mut self, training: &Training, frames: u32) {
-        let (rx, common) = (&mut self.rx, &mut self.common);
-        let charged = rx
-            .lanes
-            .inspect(&training.pattern, &common.handshake.cable, frames);
-        rx.charge(charged, frames, &mut common.counters);
-        rx.lanes_charged = true; // A lane may also have been lost without a charge.
-    }
-
-    // Each packet was whole or not; nothing of it is kept.
-    fn lanes_changed(&mut self, _: &mut PacketInput<P>) {}
-
-    fn begin(&mut self, offer: &Offer, now: Time, input: &mut PacketInput<P>) {
-        let Common {
-            profile,
-            config,
-            handshake,
-            ..
-        } = &self.common;
-        self.tx = Sender::new((offer.credits[0].into(), offer.lanes), profile, now);
-        input.restart();
-        let buffers = buffers::<P>(profile);
-        let limit = |vc| match vc < P::VCS {
-            true => u64::from(buffers.saturating_sub(input.len(vc))),
-            false => 0,
-        };
-        let buffers = (buffers.into(), core::array::from_fn(limit));
-        let lanes = LaneWatch::new(handshake.lanes, config.lane_retry_threshold);
-        self.rx = Receiver::new(buffers, lanes, profile.ack_delay, now);
-        self.rx.lanes.told(handshake.told);
-    }
-
-    fn call(&mut self, now: Time) {
-        self.tx.asks = true;
-        self.tx.owed_since = self.tx.owed_since.min(now);
-    }
-
-    fn way_and_back(&self) -> &RoundTrip {
-        &self.tx.round_trip
-    }
-
-    #[inline]
-    fn own_deadline(&self) -> Time {
-        self.rx.tell.min(self.tx.deadline())
-    }
-
-    #[inline]
-    fn owed_since(&self) -> Time {
-        self.tx.owed_since
-    }
-
-    fn unacknowledged(&self) -> u64 {
-        self.tx.unacknowledged()
-    }
-
-    fn end(&mut self, _: &mut PacketInput<P>) -> u64 {
-        let discarded = self.tx.stop();
-        self.common.counters.tx_discarded_packets += discarded;
-        discarded
-    }
-}
-
-impl<P: Packet> LinkControlBlock for PacketEnd<P> {
     type Config = LinkConfig;
     type Input = PacketInput<P>;
 
-    link_control_calls!();
+    /// Room for a training frame and for a packet.
+    const MIN_FRAME_BYTES: usize = match frame::frame_len::<P>(1) {
+        length if length > TRAINING_BYTES => length,
+        _ => TRAINING_BYTES,
+    };
 
-    fn new(config: LinkConfig, now: Time) -> (Self, PacketInput<P>) {
+    fn made(config: LinkConfig, now: Time) -> (Self, PacketInput<P>) {
         const {
             assert!(0 < P::VCS && P::VCS <= MAX_VCS);
             assert!(0 < P::BYTES && frame::frame_len::<P>(1) <= MAX_FRAME_BYTES);
@@ -371,17 +196,112 @@ impl<P: Packet> LinkControlBlock for PacketEnd<P> {
         (end, PacketInput::default())
     }
 
-    fn vc_freed(&mut self, vc: usize, freed: u32) {
+    #[inline]
+    fn parts_mut(&mut self) -> (&mut Common, &mut Outgoing, &mut LaneWatch) {
+        (&mut self.common, &mut self.tx.out, &mut self.rx.lanes)
+    }
+
+    fn on_frame(
+        &mut self,
+        now: Time,
+        frame: &Frame<'_>,
+        input: &mut PacketInput<P>,
+    ) -> Result<(), FrameError> {
+        self.on_packets(now, frame, input)
+    }
+
+    fn transmit_timers(&mut self, now: Time) {
+        if self.tx.deadline() <= now {
+            self.common.counters.tx_rewinds_timeout += u64::from(self.tx.time_out(now));
+        }
+    }
+
+    fn has_to_send(&self, now: Time) -> bool {
+        self.tx.out.wants_probe || self.rx.asked || self.rx.tell <= now || self.tx.has_data()
+    }
+
+    fn emit(&mut self, now: Time, buf: &mut [u8]) -> Option<(usize, bool)> {
+        if !self.has_to_send(now) {
+            return None;
+        }
+        let most = match self.rx.asked {
+            true => 0,
+            false => frame::max_packets::<P>(buf.len()),
+        };
+        let due = self.tx.due(most);
+        let (count, lanes) = (due.len(), self.tx.out.lanes);
+        // A path that swallows long frames must not swallow the question.
+        let question = self.tx.out.wants_probe && count == 0;
+        let control = frame::Control {
+            seq: self.tx.first_of(count),
+            question,
+            ..self.rx.say()
+        };
+        let header = FrameHeader {
+            units: count as u16,
+            ..self.common.header(P::KIND, lanes)
+        };
+        let buf = &mut buf[..frame::frame_len::<P>(count)];
+        frame::emit(&header, &control, due, buf);
+        self.common.send_through_cable(&mut buf[PLAIN_AT..], lanes);
+        let again = self.tx.sent(count as u64, now);
+        let counters = &mut self.common.counters;
+        counters.tx_phits += count as u64;
+        counters.tx_retransmitted_packets += again;
+        counters.rx_retry_requests += u64::from(control.missing);
+        counters.tx_probes += u64::from(question);
+        Some((buf.len(), count > 0))
+    }
+
+    fn freed(&mut self, vc: usize, freed: u32) {
         // What is freed between sessions, the next one counts when it begins.
-        if freed > 0 && self.is_active() {
+        if self.is_active() {
             self.rx.freed(vc, freed, self.common.now);
         }
+    }
+
+    fn send_on(&mut self, lanes: u8, now: Time) {
+        self.tx.out.lanes = lanes;
+        self.tx.rewind(now);
+        self.tx.out.wants_probe = true;
+    }
+
+    // Each packet was whole or not; nothing of it is kept.
+    fn lanes_changed(&mut self, _: &mut PacketInput<P>) {}
+
+    fn begin(&mut self, offer: &Offer, now: Time, input: &mut PacketInput<P>) {
+        let Common {
+            profile,
+            config,
+            handshake,
+            ..
+        } = &self.common;
+        self.tx = Sender::new((offer.credits[0].into(), offer.lanes), profile, now);
+        input.restart();
+        let buffers = buffers::<P>(profile);
+        let limit = |vc| match vc < P::VCS {
+            true => u64::from(buffers.saturating_sub(input.len(vc))),
+            false => 0,
+        };
+        let buffers = (buffers.into(), core::array::from_fn(limit));
+        let lanes = LaneWatch::new(handshake.lanes, config.lane_retry_threshold);
+        self.rx = Receiver::new(buffers, lanes, profile.ack_delay, now);
+        self.rx.lanes.told(handshake.told);
+    }
+
+    #[inline]
+    fn own_deadline(&self) -> Time {
+        self.rx.tell.min(self.tx.deadline())
+    }
+
+    fn end(&mut self, _: &mut PacketInput<P>) -> u64 {
+        let discarded = self.tx.stop();
+        self.common.counters.tx_discarded_packets += discarded;
+        discarded
     }
 }
 
 impl<P: Packet> LinkView for PacketEnd<P> {
-    link_view_by_own_methods!();
-
     fn account(&self) -> EndAccount {
         let counters = self.counters();
         EndAccount {

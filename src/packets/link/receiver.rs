@@ -1,7 +1,5 @@
 //! The receiving half of a link of whole packets.
 
-use phitwire_framing::carrier::lanes::LANES;
-
 use super::frame::{Carried, Control};
 use super::input::PacketInput;
 use crate::link::LinkCounters;
@@ -14,7 +12,6 @@ use crate::time::{Duration, Time};
 pub(crate) struct Receiver {
     pub lanes: LaneWatch,
     /// A retry was charged to a lane.
-    pub lanes_charged: bool,
     /// When the peer has to be told something.
     pub tell: Time,
     /// The peer asked. It is answered in a frame of its own: long ones may be swallowed.
@@ -43,7 +40,6 @@ impl Receiver {
     ) -> Self {
         Self {
             lanes,
-            lanes_charged: false,
             tell: now,
             asked: false,
             delay,
@@ -125,13 +121,13 @@ impl Receiver {
             let Some(packet) = carried.read::<P>() else {
                 counters.rx_crc_errors += 1;
                 let charged = self.lanes.rejected(number, carried.words());
-                self.charge(charged, 1, counters);
+                self.lanes.note(charged, 1, counters);
                 (self.missing, readable) = (true, false);
                 break;
             };
             if self.lanes.waits() {
                 let charged = self.lanes.accepted(number, carried.words());
-                self.charge(charged, 1, counters);
+                self.lanes.note(charged, 1, counters);
             }
             let vc = packet.vc();
             // No correct peer sends a packet that has no place; one that is correct sends it again.
@@ -152,13 +148,5 @@ impl Receiver {
             self.changed(now);
         }
         readable
-    }
-
-    /// Charges retries to lanes.
-    pub fn charge(&mut self, lanes: u8, retries: u32, counters: &mut LinkCounters) {
-        self.lanes_charged |= lanes != 0;
-        for lane in 0..LANES {
-            counters.lane_retries[lane] += u64::from(lanes >> lane & 1) * u64::from(retries);
-        }
     }
 }

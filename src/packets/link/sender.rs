@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::frame::Control;
 use crate::link::LinkProfile;
-use crate::link::round_trip::RoundTrip;
+use crate::link::outgoing::Outgoing;
 use crate::packets::packet::{MAX_VCS, Packet};
 use crate::time::Time;
 
@@ -24,18 +24,10 @@ pub(crate) struct Sender<P> {
     pushed: [u64; MAX_VCS],
     /// Buffers of a virtual channel that the peer has.
     offered: u64,
-    pub lanes: u8,
-    pub round_trip: RoundTrip,
     /// The packet whose acknowledgement will be a measurement, and when it was sent.
     timed: Option<(u64, Time)>,
-    timer_from: Time,
     rewound: Time,
-    /// How often the peer was asked for credits alone.
-    credit_tries: u32,
-    /// The peer is to be asked how things stand.
-    pub asks: bool,
-    /// Since when the peer owes a sign of what it was sent.
-    pub owed_since: Time,
+    pub out: Outgoing,
 }
 
 /// What an acknowledgement brought.
@@ -59,14 +51,9 @@ impl<P: Packet> Sender<P> {
             taken: [0; MAX_VCS],
             pushed: [0; MAX_VCS],
             offered,
-            lanes,
-            round_trip: RoundTrip::new(profile.min_retry_timeout, profile.max_retry_timeout),
             timed: None,
-            timer_from: now,
             rewound: now,
-            credit_tries: 0,
-            asks: false,
-            owed_since: Time::NEVER,
+            out: Outgoing::new(lanes, profile, now),
         }
     }
 
@@ -107,33 +94,22 @@ impl<P: Packet> Sender<P> {
     /// Sends everything unacknowledged again.
     pub fn rewind(&mut self, now: Time) {
         (self.cursor, self.timed) = (self.acked, None);
-        (self.timer_from, self.rewound) = (now, now);
+        (self.out.timer_from, self.rewound) = (now, now);
     }
 
     /// When what was sent counts as lost, or the peer is asked for the credits that it owes.
     pub fn deadline(&self) -> Time {
         let is_in_use = |vc: usize| self.limits[vc] != self.pushed[vc] + self.offered;
-        let patience = if self.acked < self.cursor {
-            self.round_trip.timeout()
-        } else if !self.has_data() && (0..P::VCS).any(is_in_use) {
-            self.round_trip.credit_timeout(self.credit_tries)
-        } else {
-            return Time::NEVER;
-        };
-        self.timer_from + patience
+        let credits = !self.has_data() && (0..P::VCS).any(is_in_use);
+        self.out.retry_deadline(self.acked < self.cursor, credits)
     }
 
     /// The [deadline](Self::deadline) has come. Returns whether anything counts as lost.
     pub fn time_out(&mut self, now: Time) -> bool {
-        let lost = self.acked < self.cursor;
+        let lost = self.out.expire(self.acked < self.cursor, now);
         if lost {
-            self.round_trip.back_off();
             self.rewind(now);
-        } else {
-            self.credit_tries += 1;
-            self.timer_from = now;
         }
-        self.asks = true;
         lost
     }
 
@@ -150,15 +126,12 @@ impl<P: Packet> Sender<P> {
             .fresh
             .min(self.cursor + count)
             .saturating_sub(self.cursor);
-        self.asks &= count > 0;
+        self.out.wants_probe &= count > 0;
         if count > 0 {
-            if self.acked == self.cursor {
-                self.timer_from = now;
-            }
+            self.out.sent(self.acked < self.cursor, now);
             self.cursor += count;
             self.fresh = self.fresh.max(self.cursor);
             self.timed = self.timed.or(Some((self.cursor - 1, now)));
-            self.owed_since = self.owed_since.min(now);
         }
         again
     }
@@ -189,9 +162,7 @@ impl<P: Packet> Sender<P> {
 
     /// Hears what is possible.
     pub fn hear(&mut self, now: Time, said: &Control) -> News {
-        if self.packets.is_empty() {
-            self.owed_since = Time::NEVER;
-        }
+        self.out.heard(!self.packets.is_empty());
         if said.ack < self.acked {
             return News::default(); // Overtaken by a newer frame.
         }
@@ -205,18 +176,14 @@ impl<P: Packet> Sender<P> {
             *limit = told.max(*limit);
         }
         if let Some((_, at)) = self.timed.take_if(|(number, _)| *number < said.ack) {
-            self.round_trip.sample(now.since(at));
+            self.out.round_trip.sample(now.since(at));
         }
-        let rewinds = said.missing && now.since(self.rewound) >= self.round_trip.shortest();
+        let rewinds = said.missing && now.since(self.rewound) >= self.out.round_trip.shortest();
         if rewinds {
             self.rewind(now);
         }
         if acked > 0 || has_room {
-            (self.timer_from, self.credit_tries) = (now, 0);
-        }
-        if acked > 0 {
-            let owes = self.acked < self.cursor;
-            self.owed_since = if owes { now } else { Time::NEVER };
+            self.out.paid(self.acked < self.cursor, now);
         }
         News { acked, rewinds }
     }

@@ -9,14 +9,13 @@ use proptest::prelude::*;
 
 use super::frame::{Control, emit, frame_len};
 use super::{PacketEnd, PacketInput, buffers};
-use crate::link::common::Common;
-use crate::link::tests::rig::{self, A, B, Link, Pair, config, forward, lcb_methods};
+use crate::link::tests::rig::{self, A, B, Link, Pair, config};
 use crate::link::{
-    LaneRate, LinkClock, LinkConfig, LinkConfigBuilder, LinkControlBlock, LinkCounters, LinkEvent,
-    LinkProfile, LinkStandard, LinkState, ReceiveBuffer,
+    EndStatus, LaneRate, LinkClock, LinkConfig, LinkConfigBuilder, LinkProfile, LinkStandard,
+    ReceiveBuffer,
 };
 use crate::packets::Packet;
-use crate::time::{Duration, Time};
+use crate::time::Time;
 
 /// Packets that links are tested with.
 pub(crate) trait Sample: Packet {
@@ -41,13 +40,6 @@ const fn room_for<P: Packet>(packets: usize) -> usize {
 
 /// Links of these packets.
 pub(crate) struct Rig<P>(PhantomData<P>);
-
-lcb_methods! { forward @[P: Packet] PacketEnd<P>, PacketInput<P>; }
-
-impl<P: Packet> PacketEnd<P> {
-    /// Nothing checks a packet before its frame.
-    fn soft_error_next(&mut self) {}
-}
 
 impl<P: Sample> Link for Rig<P> {
     type Lcb = PacketEnd<P>;
@@ -94,10 +86,6 @@ impl<P: Sample> Link for Rig<P> {
         Pair::with(seed, end(A), end(B), rig::FRAME_BYTES)
     }
 
-    fn made(config: LinkConfig, now: Time) -> (PacketEnd<P>, PacketInput<P>) {
-        LinkControlBlock::new(config, now)
-    }
-
     fn packet(vc: usize, id: u32, _: usize) -> Vec<P> {
         vec![P::sample(vc, id)]
     }
@@ -118,20 +106,12 @@ impl<P: Sample> Link for Rig<P> {
         buffers::<P>(end.config().profile())
     }
 
-    fn vc_freed(end: &mut PacketEnd<P>, vc: usize, packets: u32) {
-        LinkControlBlock::vc_freed(end, vc, packets);
-    }
-
     fn len(input: &PacketInput<P>, vc: usize) -> u32 {
         input.len(vc)
     }
 
     fn pop(input: &mut PacketInput<P>, vc: usize) -> P {
         input.pop(vc).unwrap()
-    }
-
-    fn take_acks(input: &mut PacketInput<P>, vc: usize) -> u32 {
-        input.take_freed_of(vc)
     }
 
     fn is_whole(_: &[P]) -> bool {
@@ -183,6 +163,10 @@ impl<P: Sample> Link for Rig<P> {
 
     fn command(_: &mut PacketEnd<P>, command: std::convert::Infallible, _: Time) {
         match command {}
+    }
+
+    fn force_retry(end: &mut PacketEnd<P>, now: Time) {
+        end.force_retry(now);
     }
 
     fn frame_bytes() -> BoxedStrategy<usize> {

@@ -4,6 +4,7 @@ use core::ops::Range;
 
 use super::exchange::Arrivals;
 use super::model::Lanes;
+use crate::kit::bits;
 
 /// What will arrive at the link ends of a partition: sorted by slot and window.
 #[derive(Debug)]
@@ -66,13 +67,8 @@ impl<L: Lanes> Coming<L> {
     pub(crate) fn phits(&self, slots: Range<u32>) -> Vec<L::Phit> {
         let mut found = Vec::new();
         for entry in self.of(slots) {
-            let mut cycles = entry.arrivals.phits;
-            let mut at = entry.from;
-            while cycles != 0 {
-                let place = (entry.window, cycles.trailing_zeros(), entry.slot);
-                found.push((place, self.phits[at]));
-                cycles &= cycles - 1;
-                at += 1;
+            for (at, cycle) in (entry.from..).zip(bits(entry.arrivals.phits)) {
+                found.push(((entry.window, cycle, entry.slot), self.phits[at]));
             }
         }
         found.sort_by_key(|&(place, _)| place);

@@ -9,6 +9,7 @@
 
 use super::coming::Coming;
 use super::model::Lanes;
+use crate::kit::bits;
 use crate::sim::fabric::SentFrame;
 
 /// What one end of a link receives in a window, its phits apart.
@@ -253,14 +254,11 @@ impl<L: Lanes> Exchange<L> {
                 };
                 batch.slots.push((at, to, arrivals));
                 // Where each phit was written: the cycles of this part, before the delay.
-                let mut sent = match part {
+                let sent = match part {
                     0 => cycles[0] >> by,
                     _ => cycles[1] << (window - by),
                 };
-                while sent != 0 {
-                    batch.phits.push(phits[sent.trailing_zeros() as usize]);
-                    sent &= sent - 1;
-                }
+                batch.phits.extend(bits(sent).map(|cycle| phits[cycle]));
             }
         }
         self.filled = filled;
@@ -292,10 +290,8 @@ impl<L: Lanes> Exchange<L> {
     /// Adds to what arrives at a slot in the window that is read next.
     fn put(&mut self, slot: u32, arrivals: Arrivals<L>, phits: &[L::Phit]) {
         let at = slot as usize * self.window;
-        let mut cycles = arrivals.phits;
-        for &phit in phits {
-            self.read.phits[at + cycles.trailing_zeros() as usize] = phit;
-            cycles &= cycles - 1;
+        for (cycle, &phit) in bits(arrivals.phits).zip(phits) {
+            self.read.phits[at + cycle] = phit;
         }
         let there = &mut self.read.arrivals[slot as usize];
         there.phits |= arrivals.phits;

@@ -25,6 +25,7 @@
 //! every credit with what it stands for. `docs/virtual-time.md` says what each stage costs and what
 //! the figures mean.
 
+pub(crate) mod build;
 pub(crate) mod check;
 pub(crate) mod coming;
 pub(crate) mod config;
@@ -35,6 +36,7 @@ pub(crate) mod fault;
 pub(crate) mod model;
 pub(crate) mod partition;
 pub(crate) mod pattern;
+pub(crate) mod places;
 pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod shared;

@@ -13,6 +13,7 @@ use super::config::{Config, ConfigError, Traffic};
 use super::exchange::Exchange;
 use super::partition::Partition;
 use super::shared::{Common, Shared};
+use super::source::NEVER;
 use crate::device::LinkView;
 use crate::link::LinkControlBlock;
 use crate::link::impair::Netem;
@@ -34,7 +35,9 @@ pub trait CycleModel: Copy + Debug + Default + Eq + Send + Sync + 'static {
     /// What the terminals of a partition need to know to make and take apart packets.
     type Format: Clone + Debug + Send;
     /// A packet to be sent.
-    type Packet;
+    type Packet: Debug + Send;
+    /// What a terminal keeps of a request until it has sent the reply.
+    type Reply: Debug + Send;
     /// A source and sink.
     type Terminal: Terminal<Self>;
     /// A router with encoded links.
@@ -103,19 +106,77 @@ pub trait CycleModel: Copy + Debug + Default + Eq + Send + Sync + 'static {
 /// A source and sink behind one link.
 pub trait Terminal<M: CycleModel>: Debug + Send {
     /// What it has in common with the terminals of other machines.
-    fn common(&self) -> &Common;
+    fn common(&self) -> &Common<M>;
     /// The same, to be changed.
-    fn common_mut(&mut self) -> &mut Common;
-    /// The cycles from which on the next request and the next reply may be sent;
-    /// [`NEVER`](super::source::NEVER) for what there is not.
-    fn due(&self, shared: &Shared<M>) -> [u64; 2];
+    fn common_mut(&mut self) -> &mut Common<M>;
+    /// The next request of the source.
+    fn next_request(&mut self, shared: &mut Shared<M>) -> M::Packet;
+    /// The packet of a reply.
+    fn reply(reply: M::Reply, shared: &mut Shared<M>) -> M::Packet;
+
+    /// The cycle from which on the next request may be sent; [`NEVER`] if there is none.
+    fn request_due(&self, shared: &Shared<M>) -> u64 {
+        let _ = shared;
+        self.common().source.head().birth
+    }
+
+    /// The same of the next request and of the next reply.
+    fn due(&self, shared: &Shared<M>) -> [u64; 2] {
+        [self.request_due(shared), self.common().reply_due()]
+    }
+
     /// The next packet: a request or a reply, whichever `may` be sent, in turn.
-    fn next_packet(&mut self, may: [bool; 2], shared: &mut Shared<M>) -> Option<M::Packet>;
+    fn next_packet(
+        &mut self,
+        [request, reply]: [bool; 2],
+        shared: &mut Shared<M>,
+    ) -> Option<M::Packet> {
+        match self.common_mut().turn.arbitrate(0, request, reply) {
+            0 if request => Some(self.next_request(shared)),
+            1 if reply => self.next_reply(shared),
+            _ => None,
+        }
+    }
+
+    /// The oldest reply, if there is one.
+    fn next_reply(&mut self, shared: &mut Shared<M>) -> Option<M::Packet> {
+        let (_, reply) = self.common_mut().replies.pop_front()?;
+        Some(Self::reply(reply, shared))
+    }
+
+    /// Whether a packet has come in part.
+    fn is_receiving(&self) -> bool {
+        false
+    }
+
     /// Whether nothing is left to send that could be, and nothing half received.
-    fn is_at_rest(&self) -> bool;
+    fn is_at_rest(&self) -> bool {
+        let common = self.common();
+        let has_replies = common.is_up && !common.replies.is_empty();
+        common.packet.is_none() && !has_replies && !self.is_receiving()
+    }
+
     /// Phits of a packet begun that are not sent yet.
     fn reserved(&self) -> u64 {
         0
+    }
+
+    /// Runs the cycles of a window from `base` on, behind a direct link. Returns the cycle in which
+    /// there is next something to do even if nothing arrives. Terminals behind encoded links are
+    /// run by their nodes.
+    fn run_window(
+        &mut self,
+        _index: usize,
+        _base: u64,
+        _exchange: &mut Exchange<M::Direct>,
+        _shared: &mut Shared<M>,
+    ) -> u64 {
+        NEVER
+    }
+
+    /// The end of its direct link.
+    fn account(&self) -> PortAccount {
+        PortAccount::default()
     }
 }
 
@@ -166,19 +227,6 @@ pub trait DirectModel<M: CycleModel>: Lanes {
         options: &M::Options,
         partitions: usize,
     ) -> Result<Partitioned<M>, ConfigError>;
-    /// Runs the cycles of a window from `base` on. Returns the cycle in which the terminal has next
-    /// something to do even if nothing arrives.
-    fn run_terminal(
-        terminal: &mut M::Terminal,
-        index: usize,
-        base: u64,
-        exchange: &mut Exchange<M::Direct>,
-        shared: &mut Shared<M>,
-    ) -> u64;
-    /// Where the link of a terminal ends, and its end at the terminal.
-    fn terminal_end(terminal: &M::Terminal) -> (u32, PortAccount);
-    /// From the next window on the link of a terminal takes packets or does not.
-    fn set_terminal_link(terminal: &mut M::Terminal, up: bool);
 }
 
 /// What a machine has whose links carry frames only.
@@ -225,20 +273,6 @@ impl<M: CycleModel> DirectModel<M> for NoDirectLinks {
     ) -> Result<Partitioned<M>, ConfigError> {
         Err(ConfigError::NoDirectLinks)
     }
-    /// Terminals behind encoded links are run by their nodes.
-    fn run_terminal(
-        _: &mut M::Terminal,
-        _: usize,
-        _: u64,
-        _: &mut Exchange<M::Direct>,
-        _: &mut Shared<M>,
-    ) -> u64 {
-        super::source::NEVER
-    }
-    fn terminal_end(_: &M::Terminal) -> (u32, PortAccount) {
-        (NO_SLOT, PortAccount::default())
-    }
-    fn set_terminal_link(_: &mut M::Terminal, _: bool) {}
 }
 
 impl<M: CycleModel> DirectRouter<M> for NoRouter {
@@ -271,8 +305,6 @@ pub struct Partitioned<M: CycleModel> {
     pub(crate) partitions: Vec<Partition<M>>,
     /// Kind of each chip's ports, by the topology's numbers; `None` without link.
     pub(crate) kinds: Vec<Option<PortUse>>,
-    /// Terminals that send.
-    pub(crate) senders: u64,
     /// Cycles between two exchanges of mail: the shortest time that a phit travels between
     /// partitions.
     pub(crate) stride: u32,

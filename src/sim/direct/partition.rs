@@ -1,5 +1,6 @@
 //! A part of a network that runs its windows on its own.
 
+use super::build::DirectRouterOf;
 use super::coming::Coming;
 use super::encoded::EncodedPartition;
 use super::exchange::{Exchange, Mail};
@@ -9,15 +10,13 @@ use super::model::{
 };
 use super::shared::Shared;
 use super::source::NEVER;
+use crate::kit::bits;
 
 /// Windows that the calendar of terminals looks ahead; what is due later is looked at again then.
 const CALENDAR_WINDOWS: u64 = 1024;
 
 /// Cycle in which sources begin that wait for links to come up: later than any.
 pub(crate) const HELD_BACK: u64 = 1 << 50;
-
-/// A router with direct links.
-type DirectRouterOf<M> = <<M as CycleModel>::Direct as DirectModel<M>>::Router;
 
 /// Chips and terminals with the links between them, to be run a window at a time.
 ///
@@ -156,18 +155,14 @@ impl<M: CycleModel> Partition<M> {
         }
         self.calendar[slot] = due;
         for word in 0..self.exchange.read.due_terminals.words() {
-            let mut due = self.exchange.read.due_terminals.take_word(word);
-            while due != 0 {
-                let index = word * 64 + due.trailing_zeros() as usize;
-                due &= due - 1;
-                self.run_terminal(index, base);
+            let due = self.exchange.read.due_terminals.take_word(word);
+            for bit in bits(due) {
+                self.run_terminal(word * 64 + bit, base);
             }
         }
         for word in 0..self.exchange.read.due_chips.words() {
-            let mut due = self.exchange.read.due_chips.take_word(word);
-            while due != 0 {
-                let index = word * 64 + due.trailing_zeros() as usize;
-                due &= due - 1;
+            let due = self.exchange.read.due_chips.take_word(word);
+            for index in bits(due).map(|bit| word * 64 + bit) {
                 if self.routers[index].run(index, base, &mut self.exchange) {
                     self.exchange.write.due_chips.set(index);
                 }
@@ -179,9 +174,8 @@ impl<M: CycleModel> Partition<M> {
 
     #[inline]
     fn run_terminal(&mut self, index: usize, base: u64) {
-        let terminal = &mut self.terminals[index];
-        let next =
-            M::Direct::run_terminal(terminal, index, base, &mut self.exchange, &mut self.shared);
+        let (exchange, shared) = (&mut self.exchange, &mut self.shared);
+        let next = self.terminals[index].run_window(index, base, exchange, shared);
         let size = self.exchange.window as u64;
         if next < base + 2 * size {
             self.exchange.write.due_terminals.set(index);
@@ -264,7 +258,7 @@ impl<M: CycleModel> Partition<M> {
 
     /// From now on the link of a terminal takes packets or does not.
     pub(crate) fn set_terminal_link(&mut self, place: usize, up: bool) {
-        M::Direct::set_terminal_link(&mut self.terminals[place], up);
+        self.terminals[place].common_mut().is_up = up;
         self.exchange.read.due_terminals.set(place);
     }
 
@@ -326,8 +320,8 @@ impl<M: CycleModel> Partition<M> {
         }
         for (index, terminal) in self.terminals.iter().enumerate() {
             let slot = self.exchange.terminal_slot(index);
-            let (peer, account) = M::Direct::terminal_end(terminal);
-            add(slot, M::Direct::TERMINAL_LANES, peer, account);
+            let (lanes, peer) = (M::Direct::TERMINAL_LANES, terminal.common().peer);
+            add(slot, lanes, peer, terminal.account());
         }
     }
 

@@ -15,6 +15,7 @@ use super::model::{
 };
 use super::partition::Partition;
 use super::report::Report;
+use super::source::NEVER;
 use super::tally::Tally;
 use crate::link::impair::Netem;
 use crate::net::End;
@@ -163,11 +164,14 @@ impl<M: CycleModel> Simulation<M> {
     }
 
     fn run_by(network: Partitioned<M>, config: &Config) -> Self {
+        let terminals = network.partitions.iter().flat_map(|part| &part.terminals);
+        let is_sender = |terminal: &&M::Terminal| terminal.common().source.head().birth != NEVER;
+        let senders = terminals.filter(is_sender).count() as u64;
         Self {
             config: config.clone(),
             partitions: network.partitions,
             kinds: network.kinds,
-            senders: network.senders,
+            senders,
             stride: network.stride.into(),
             longest: network.longest.into(),
             slowest: network.slowest.into(),

@@ -1,9 +1,13 @@
 //! What terminals have in common, whatever their packets look like.
 
-use super::model::CycleModel;
+use std::collections::VecDeque;
+
+use super::exchange::{Arrivals, Exchange};
+use super::model::{CycleModel, NO_SLOT};
 use super::pattern::Destinations;
-use super::source::{Births, Source};
+use super::source::{Births, NEVER, Source};
 use super::tally::{Latencies, Tally};
+use crate::kit::RoundRobin;
 use crate::sim::TraceHash;
 
 /// What all terminals of a partition share.
@@ -42,6 +46,14 @@ impl<M: CycleModel> Shared<M> {
         }
     }
 
+    /// The source of a terminal, which begins in cycle `begin`.
+    pub(crate) fn source(&self, seed: u64, number: u64, begin: u64) -> Source {
+        let silent = self.destinations.is_silent(number);
+        let mut source = Source::new(seed, number, silent, &self.births);
+        source.reschedule(0, begin);
+        source
+    }
+
     /// The last packet of a message that was born in cycle `born` has arrived in cycle `now`.
     #[inline]
     pub(crate) fn message_arrived(&mut self, born: u64, now: u64) {
@@ -78,7 +90,7 @@ impl<M: CycleModel> Shared<M> {
 
 /// What every terminal has.
 #[derive(Debug)]
-pub struct Common {
+pub struct Common<M: CycleModel> {
     /// Number among all terminals: slice times processors plus place of the processor.
     pub(crate) number: u64,
     pub(crate) source: Source,
@@ -86,16 +98,85 @@ pub struct Common {
     /// Window for which the calendar has this terminal.
     pub(crate) scheduled: u64,
     pub(crate) sent_phits: u64,
+    /// Replies to be sent, with the cycle from which on they may be.
+    pub(crate) replies: VecDeque<(u64, M::Reply)>,
+    /// Whether a request or a reply goes next.
+    pub(crate) turn: RoundRobin,
+    /// The packet under way on a direct link, and its phits that have left.
+    pub(crate) packet: Option<(M::Packet, u8)>,
+    /// Where the direct link ends.
+    pub(crate) peer: u32,
+    /// Whether it takes packets.
+    pub(crate) is_up: bool,
 }
 
-impl Common {
+impl<M: CycleModel> Common<M> {
+    /// A terminal without a direct link.
     pub(crate) fn new(number: u64, source: Source) -> Self {
         Self {
             number,
             source,
             trace: TraceHash::default(),
-            scheduled: super::source::NEVER,
+            scheduled: NEVER,
             sent_phits: 0,
+            replies: VecDeque::new(),
+            turn: RoundRobin::new(),
+            packet: None,
+            peer: NO_SLOT,
+            is_up: true,
         }
+    }
+
+    /// The cycle from which on the next reply may be sent; [`NEVER`] if there is none.
+    pub(crate) fn reply_due(&self) -> u64 {
+        self.replies.front().map_or(NEVER, |&(ready, _)| ready)
+    }
+
+    /// The first cycle from `end` on, in which a window ended, that there is something to send in.
+    pub(crate) fn next_cycle(&self, end: u64) -> u64 {
+        if self.packet.is_some() {
+            return end;
+        }
+        self.source.head().birth.min(self.reply_due()).max(end)
+    }
+
+    /// Sends and counts what goes out in a window on a lane of the direct link.
+    pub(crate) fn send(
+        &mut self,
+        lane: u32,
+        out: Arrivals<M::Direct>,
+        exchange: &mut Exchange<M::Direct>,
+        shared: &mut Shared<M>,
+    ) {
+        if out != Arrivals::default() {
+            let phits = u64::from(out.phits.count_ones());
+            self.sent_phits += phits;
+            shared.tally.sent_phits += phits;
+            exchange.send(self.peer + lane, out);
+        }
+    }
+}
+
+/// Which request came last from a few sources, by keys of source and way: not everything that
+/// overtakes is noticed.
+#[derive(Debug)]
+pub(crate) struct LastSeen(Box<[(u32, u32); LAST_SEEN]>);
+
+/// Sources that are kept, per terminal.
+const LAST_SEEN: usize = 32;
+
+impl LastSeen {
+    /// Nobody seen.
+    pub(crate) fn new() -> Self {
+        Self(Box::new([(u32::MAX, 0); LAST_SEEN]))
+    }
+
+    /// Whether a later request of the same key than number `sequence` has come before; numbers have
+    /// the bits of `mask`.
+    pub(crate) fn is_overtaken(&mut self, key: u32, sequence: u32, mask: u32) -> bool {
+        let place = (key.wrapping_mul(0x9e37_79b9) >> 27) as usize % LAST_SEEN;
+        let (last_key, last) = core::mem::replace(&mut self.0[place], (key, sequence));
+        let ahead = sequence.wrapping_sub(last) & mask;
+        last_key == key && (ahead == 0 || ahead > mask / 2)
     }
 }

@@ -11,6 +11,7 @@ use self::window::{Freeing, Leaving, NoPorts, Window};
 use super::credits::Returned;
 use super::{Aries, INPUT_FLITS, NIC_LANES};
 use crate::chip::Grain;
+use crate::kit::bits;
 use crate::machine::aries::link::{IdealEnd, SetProfile};
 use crate::machine::aries::route::registers::{AriesRegisters, FIRST_NIC_PORT, PORTS, VCS};
 use crate::machine::aries::router::grain::{Flits, Items, Packets};
@@ -192,10 +193,7 @@ impl<I: Items> Router<I> {
         flits: &[u64],
         size: usize,
     ) {
-        let mut left = cycles[0] | cycles[1];
-        while left != 0 {
-            let cycle = left.trailing_zeros() as usize;
-            left &= left - 1;
+        for cycle in bits(cycles[0] | cycles[1]) {
             for lane in 0..NIC_LANES {
                 if cycles[lane] >> cycle & 1 == 0 {
                     continue;
@@ -222,27 +220,21 @@ impl<I: Items> Router<I> {
         if end.is_ample(AMPLE) {
             self.lanes.early |= 1 << port;
             for lane in returned {
-                let mut cycles = lane.cycles;
-                while cycles != 0 {
-                    end.give(lane.vc(cycles.trailing_zeros()));
-                    cycles &= cycles - 1;
+                for cycle in bits(lane.cycles) {
+                    end.give(lane.vc(cycle as u32));
                 }
             }
             return;
         }
         self.wake_cycles |= cycles;
-        let mut left = cycles;
-        while left != 0 {
-            self.wakes[left.trailing_zeros() as usize] |= 1 << port;
-            left &= left - 1;
+        for cycle in bits(cycles) {
+            self.wakes[cycle] |= 1 << port;
         }
     }
 
     /// Gives the credits of `cycle` of the window and wakes who waited for them.
-    fn give(tiles: &mut Tiles<I>, window: &mut Window<'_>, cycle: usize, mut ports: u64) {
-        while ports != 0 {
-            let port = ports.trailing_zeros() as usize;
-            ports &= ports - 1;
+    fn give(tiles: &mut Tiles<I>, window: &mut Window<'_>, cycle: usize, ports: u64) {
+        for port in bits(ports) {
             for lane in window.lanes.returned[port] {
                 if lane.cycles >> cycle & 1 != 0 {
                     window.lanes.ends[port].give(lane.vc(cycle as u32));
@@ -258,19 +250,13 @@ impl<I: Items> Router<I> {
     /// Hands what the core did in this window to the links.
     fn send(&mut self, moved: u64, exchange: &mut Exchange<Aries>) {
         let lanes = &mut self.lanes;
-        let mut returning = core::mem::take(&mut lanes.returning);
-        while returning != 0 {
-            let port = returning.trailing_zeros() as usize;
-            returning &= returning - 1;
+        for port in bits(core::mem::take(&mut lanes.returning)) {
             if let Some(load) = lanes.returned[port][0].load(exchange.window as u32 - 1) {
                 lanes.peer_loads[port] = load;
             }
         }
         lanes.early = 0;
-        let mut moved = moved | self.tiles.take_moved() | core::mem::take(&mut lanes.told);
-        while moved != 0 {
-            let port = moved.trailing_zeros() as usize;
-            moved &= moved - 1;
+        for port in bits(moved | self.tiles.take_moved() | core::mem::take(&mut lanes.told)) {
             let (first, count) = Aries::lanes(port);
             for lane in 0..count {
                 let out = core::mem::take(&mut lanes.out[first + lane]);
@@ -301,10 +287,7 @@ impl<I: Items> Router<I> {
         let (leaving, freeing) = (window.lanes.leaving_ports, window.lanes.freeing_ports);
         window.send_leaving(leaving);
         window.free(freeing);
-        let mut wakes = core::mem::take(&mut self.wake_cycles);
-        while wakes != 0 {
-            let cycle = wakes.trailing_zeros() as usize;
-            wakes &= wakes - 1;
+        for cycle in bits(core::mem::take(&mut self.wake_cycles)) {
             self.tiles.run_until(base + cycle as u64, &mut window);
             let ports = core::mem::take(&mut self.wakes[cycle]);
             Self::give(&mut self.tiles, &mut window, cycle, ports);

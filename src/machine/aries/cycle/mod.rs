@@ -38,9 +38,8 @@ use crate::machine::aries::router::pipeline::CYCLE_PS;
 use crate::machine::aries::topology::Dragonfly;
 use crate::node::PortId;
 use crate::sim::direct::config::{Config, ConfigError, Traffic};
-use crate::sim::direct::exchange::Exchange;
 use crate::sim::direct::model::{
-    ChipView, CycleModel, DirectModel, Lanes, MAX_VCS, Partitioned, PortAccount, Stream,
+    ChipView, CycleModel, DirectModel, Lanes, MAX_VCS, Partitioned, Stream,
 };
 use crate::sim::direct::shared::Shared;
 use crate::time::Duration;
@@ -72,6 +71,7 @@ impl CycleModel for Aries {
     type Options = AriesOptions;
     type Format = Format;
     type Packet = packet::Packet;
+    type Reply = packet::Reply;
     type Terminal = terminal::Terminal;
     type Router = router::Aries;
     type End = AriesLcb;
@@ -218,24 +218,5 @@ impl DirectModel<Self> for Aries {
         partitions: usize,
     ) -> Result<Partitioned<Self>, ConfigError> {
         build::direct(topology, (config, *options), partitions)
-    }
-
-    #[inline]
-    fn run_terminal(
-        terminal: &mut terminal::Terminal,
-        index: usize,
-        base: u64,
-        exchange: &mut Exchange<Self>,
-        shared: &mut Shared<Self>,
-    ) -> u64 {
-        terminal.run_window(index, base, exchange, shared)
-    }
-
-    fn terminal_end(terminal: &terminal::Terminal) -> (u32, PortAccount) {
-        terminal.end()
-    }
-
-    fn set_terminal_link(terminal: &mut terminal::Terminal, up: bool) {
-        terminal.set_link(up);
     }
 }

@@ -47,13 +47,11 @@ impl Name {
         mix(low ^ high.wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 
-    pub(super) fn sequence(number: u32) -> u32 {
-        number & ((1 << SEQUENCE_BITS) - 1)
-    }
+    /// The bits of a request's number that it carries.
+    pub(super) const SEQUENCE_MASK: u32 = (1 << SEQUENCE_BITS) - 1;
 
-    /// Numbers of requests from `earlier` to `later`, modulo their size; how far that is.
-    pub(super) fn ahead(later: u32, earlier: u32) -> u32 {
-        Self::sequence(later.wrapping_sub(earlier))
+    pub(super) fn sequence(number: u32) -> u32 {
+        number & Self::SEQUENCE_MASK
     }
 
     /// The reply to this request.
@@ -67,7 +65,7 @@ impl Name {
 
 /// What a reply says about itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Reply {
+pub struct Reply {
     /// Address of the NIC that it goes to, which sent the request.
     pub dest: u32,
     /// The request's packet id.
@@ -153,7 +151,7 @@ pub(super) enum Delivery {
 }
 
 /// Takes packets apart that arrive flit by flit on one link.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Assembly {
     flits: [u64; MAX_PACKET_FLITS],
     len: u8,
@@ -162,22 +160,7 @@ pub struct Assembly {
     vc: u8,
 }
 
-impl Default for Assembly {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl Assembly {
-    pub(super) const fn new() -> Self {
-        Self {
-            flits: [0; MAX_PACKET_FLITS],
-            len: 0,
-            of: 0,
-            vc: 0,
-        }
-    }
-
     /// Whether a packet has begun and not ended.
     pub(super) const fn is_open(&self) -> bool {
         self.len > 0
@@ -307,7 +290,7 @@ mod tests {
     }
 
     fn arrive(flits: &[u64]) -> Delivery {
-        let mut assembly = Assembly::new();
+        let mut assembly = Assembly::default();
         for (index, &flit) in flits.iter().enumerate() {
             let (_, delivery) = assembly.take(flit, Routing::Adaptive1);
             assert_eq!(delivery.is_some(), index + 1 == flits.len());

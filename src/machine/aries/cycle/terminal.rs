@@ -1,23 +1,19 @@
 //! A NIC: an open-loop source, and a sink that takes two flits in every cycle.
 
-use std::collections::VecDeque;
-
 use phitwire_framing::aries::flit::Flit;
 
 use super::credits::Returned;
 use super::packet::{Assembly, Delivery, Name, Outstanding, Packet, Reply};
 use super::{Aries, INPUT_FLITS, NIC_LANES};
-use crate::kit::RoundRobin;
+use crate::kit::bits;
 use crate::machine::aries::link::{IdealEnd, SetProfile};
 use crate::sim::direct::exchange::{Arrivals, Exchange};
 use crate::sim::direct::model::{self, PortAccount, Stream, Terminal as _};
-use crate::sim::direct::shared::{Common, Shared};
+use crate::sim::direct::shared::{self, LastSeen};
 use crate::sim::direct::source::{NEVER, Source};
 
-/// Places of the table of which request came last, per terminal.
-const LAST_SEEN: usize = 32;
-/// The source that nobody is.
-const NOBODY: (u32, u32) = (u32::MAX, 0);
+type Shared = shared::Shared<Aries>;
+type Common = shared::Common<Aries>;
 
 /// A source and sink behind one link of two lanes.
 #[derive(Debug)]
@@ -25,19 +21,12 @@ pub struct Terminal {
     common: Common,
     /// The NIC's address.
     node: u32,
-    peer: u32,
-    /// Replies to be sent, with the cycle from which on they may be.
-    replies: VecDeque<(u64, Reply)>,
-    packet: Option<(Packet, u8)>,
-    turn: RoundRobin,
     /// The link's end, whose buffer nothing stays in.
     end: IdealEnd,
     assembly: Assembly,
     outstanding: Outstanding,
-    /// Last request seen of a few sources, where ways keep order: source and number.
-    last_seen: Option<Box<[(u32, u32); LAST_SEEN]>>,
-    /// Whether the link takes packets.
-    is_up: bool,
+    /// Where ways keep order.
+    last_seen: Option<LastSeen>,
 }
 
 /// Credits of a window that have not been taken into account yet.
@@ -53,10 +42,8 @@ impl Coming<'_> {
         let new = (u64::MAX >> (63 - cycle)) & !self.done;
         self.done |= new;
         for lane in self.lanes {
-            let mut cycles = lane.cycles & new;
-            while cycles != 0 {
-                end.give(lane.vc(cycles.trailing_zeros()));
-                cycles &= cycles - 1;
+            for cycle in bits(lane.cycles & new) {
+                end.give(lane.vc(cycle as u32));
             }
         }
     }
@@ -69,19 +56,14 @@ impl Coming<'_> {
 }
 
 impl Terminal {
-    pub(super) fn new(number: u64, node: u32, peer: u32, source: Source, ordered: bool) -> Self {
+    pub(super) fn new(number: u64, node: u32, source: Source, ordered: bool) -> Self {
         Self {
             common: Common::new(number, source),
             node,
-            peer,
-            replies: VecDeque::new(),
-            packet: None,
-            turn: RoundRobin::new(),
             end: IdealEnd::new(&SetProfile::paper(), 0),
-            assembly: Assembly::new(),
+            assembly: Assembly::default(),
             outstanding: Outstanding::default(),
-            last_seen: ordered.then(|| Box::new([NOBODY; LAST_SEEN])),
-            is_up: true,
+            last_seen: ordered.then(LastSeen::new),
         }
     }
 
@@ -91,24 +73,21 @@ impl Terminal {
         base: u64,
         cycles: [u64; NIC_LANES],
         flits: &[u64],
-        shared: &mut Shared<Aries>,
+        shared: &mut Shared,
     ) -> [Returned; NIC_LANES] {
         let mut freed = [Returned::default(); NIC_LANES];
         let size = flits.len() / NIC_LANES;
-        let mut left = cycles[0] | cycles[1];
-        while left != 0 {
-            let cycle = left.trailing_zeros();
-            left &= left - 1;
+        for cycle in bits(cycles[0] | cycles[1]) {
             for lane in 0..NIC_LANES {
                 if cycles[lane] >> cycle & 1 == 0 {
                     continue;
                 }
                 shared.tally.arrived_phits += 1;
-                let flit = flits[lane * size + cycle as usize];
+                let flit = flits[lane * size + cycle];
                 let (vc, delivery) = self.assembly.take(flit, shared.format.routing);
-                freed[lane].credit(cycle, vc);
+                freed[lane].credit(cycle as u32, vc);
                 if let Some(delivery) = delivery {
-                    self.arrived(base + u64::from(cycle), delivery, shared);
+                    self.arrived(base + cycle as u64, delivery, shared);
                 }
             }
         }
@@ -116,7 +95,7 @@ impl Terminal {
     }
 
     /// A packet has arrived in cycle `now`.
-    pub(super) fn arrived(&mut self, now: u64, delivery: Delivery, shared: &mut Shared<Aries>) {
+    pub(super) fn arrived(&mut self, now: u64, delivery: Delivery, shared: &mut Shared) {
         let tally = &mut shared.tally;
         tally.arrived_packets += 1;
         let (key, dest) = match delivery {
@@ -137,7 +116,7 @@ impl Terminal {
                 tally.overtaken += u64::from(self.is_overtaken(name));
                 if shared.request_reply {
                     shared.tally.replies_made += 1;
-                    self.replies.push_back((now + 1, name.reply()));
+                    self.common.replies.push_back((now + 1, name.reply()));
                 } else {
                     // A damaged packet may say that it is from the future.
                     shared.message_arrived(name.birth.min(now), now);
@@ -151,17 +130,12 @@ impl Terminal {
         }
     }
 
-    /// Whether a later request of the same source has come before. Only the last sources are known,
-    /// so not everything is noticed.
+    /// Whether a later request of the same source has come before.
     fn is_overtaken(&mut self, name: Name) -> bool {
-        let Some(last_seen) = &mut self.last_seen else {
-            return false;
+        let overtaken = |seen: &mut LastSeen| {
+            seen.is_overtaken(name.source, name.sequence, Name::SEQUENCE_MASK)
         };
-        let place = (name.source.wrapping_mul(0x9e37_79b9) >> 27) as usize % LAST_SEEN;
-        let here = (name.source, name.sequence);
-        let (source, last) = core::mem::replace(&mut last_seen[place], here);
-        let ahead = Name::ahead(name.sequence, last);
-        source == name.source && (ahead == 0 || ahead > 1 << 29)
+        self.last_seen.as_mut().is_some_and(overtaken)
     }
 
     /// Sends what can be sent in a window in which these credits come; the cycles in which flits
@@ -171,7 +145,7 @@ impl Terminal {
         base: u64,
         credits: &[Returned; NIC_LANES],
         flits: &mut [u64],
-        shared: &mut Shared<Aries>,
+        shared: &mut Shared,
     ) -> [u64; NIC_LANES] {
         let size = flits.len() / NIC_LANES;
         let mut sent = [0; NIC_LANES];
@@ -182,13 +156,13 @@ impl Terminal {
         // Half cycles: lane 0 and lane 1 of cycle 0, and so on.
         let mut half = 0;
         while half < NIC_LANES * size {
-            if self.packet.is_none() {
+            if self.common.packet.is_none() {
                 match self.begin(base, half, size, &mut coming, shared) {
                     Some(at) => half = at,
                     None => break,
                 }
             }
-            let Some((packet, done)) = &mut self.packet else {
+            let Some((packet, done)) = &mut self.common.packet else {
                 break;
             };
             let (cycle, lane) = (half / NIC_LANES, half % NIC_LANES);
@@ -199,7 +173,7 @@ impl Terminal {
             *done += 1;
             half += 1;
             if usize::from(*done) == packet.flits().len() {
-                self.packet = None;
+                self.common.packet = None;
                 shared.tally.sent_packets += 1;
             }
         }
@@ -215,9 +189,9 @@ impl Terminal {
         from: usize,
         size: usize,
         coming: &mut Coming<'_>,
-        shared: &mut Shared<Aries>,
+        shared: &mut Shared,
     ) -> Option<usize> {
-        if !self.is_up {
+        if !self.common.is_up {
             return None;
         }
         let ready = self.due(shared);
@@ -235,7 +209,7 @@ impl Terminal {
             let now = base + cycle as u64;
             let may = [0, 1].map(|i| ready[i] <= now && self.end.has_credits(4 * i, lengths[i]));
             if may != [false, false] {
-                self.packet = Some((self.next_packet(may, shared)?, 0));
+                self.common.packet = Some((self.next_packet(may, shared)?, 0));
                 return Some(half);
             }
             // Nothing fits before credits come, or nothing else is ready before its cycle.
@@ -244,13 +218,15 @@ impl Terminal {
             half = NIC_LANES * coming.next().map_or(later, |next| next.min(later));
         }
     }
+}
 
-    pub(super) fn run_window(
+impl model::Terminal<Aries> for Terminal {
+    fn run_window(
         &mut self,
         index: usize,
         base: u64,
         exchange: &mut Exchange<Aries>,
-        shared: &mut Shared<Aries>,
+        shared: &mut Shared,
     ) -> u64 {
         let size = exchange.window;
         let slot = exchange.terminal_slot(index) as usize;
@@ -258,7 +234,7 @@ impl Terminal {
             core::array::from_fn(|lane| core::mem::take(&mut exchange.read.arrivals[slot + lane]));
         let flits = &exchange.read.phits[slot * size..(slot + NIC_LANES) * size];
         let freed = self.receive(base, arrivals.map(|lane| lane.phits), flits, shared);
-        let at = self.peer as usize * size;
+        let at = self.common.peer as usize * size;
         let flits = &mut exchange.write.phits[at..at + NIC_LANES * size];
         let credits = arrivals.map(|lane| lane.credits);
         let sent = self.transmit(base, &credits, flits, shared);
@@ -267,37 +243,21 @@ impl Terminal {
                 phits: sent[lane],
                 credits: freed[lane],
             };
-            if out != Arrivals::default() {
-                let flits = u64::from(sent[lane].count_ones());
-                self.common.sent_phits += flits;
-                shared.tally.sent_phits += flits;
-                exchange.send(self.peer + lane as u32, out);
-            }
+            self.common.send(lane as u32, out, exchange, shared);
         }
-        let end = base + size as u64;
-        if self.packet.is_some() {
-            return end;
-        }
-        let reply = self.replies.front().map_or(NEVER, |&(ready, _)| ready);
-        self.common.source.head().birth.min(reply).max(end)
+        self.common.next_cycle(base + size as u64)
     }
 
-    /// Where the link ends, and its end here.
-    pub(super) fn end(&self) -> (u32, PortAccount) {
+    fn account(&self) -> PortAccount {
         let (left, vc) = self.assembly.open();
-        let account = PortAccount {
+        PortAccount {
             credits: self.end.used().map(|used| INPUT_FLITS.wrapping_sub(used)),
             coming: Stream { vc, left },
             ..PortAccount::default()
-        };
-        (self.peer, account)
+        }
     }
 
-    pub(super) fn set_link(&mut self, up: bool) {
-        self.is_up = up;
-    }
-
-    fn next_request(&mut self, shared: &mut Shared<Aries>) -> Packet {
+    fn next_request(&mut self, shared: &mut Shared) -> Packet {
         let source = &mut self.common.source;
         let head = source.head();
         let (to, _) = source.take(self.common.number, &shared.births, &shared.destinations);
@@ -317,14 +277,11 @@ impl Terminal {
         Packet::request(name, shared.format.request_flits, shared.format.routing)
     }
 
-    fn next_reply(&mut self, shared: &mut Shared<Aries>) -> Option<Packet> {
-        let (_, name) = self.replies.pop_front()?;
+    fn reply(name: Reply, shared: &mut Shared) -> Packet {
         shared.reply_sent(name.key());
-        Some(Packet::reply(name, shared.format.routing))
+        Packet::reply(name, shared.format.routing)
     }
-}
 
-impl model::Terminal<Aries> for Terminal {
     fn common(&self) -> &Common {
         &self.common
     }
@@ -333,32 +290,21 @@ impl model::Terminal<Aries> for Terminal {
         &mut self.common
     }
 
-    fn due(&self, shared: &Shared<Aries>) -> [u64; 2] {
+    fn request_due(&self, shared: &Shared) -> u64 {
         let full = shared.request_reply && self.outstanding.len() >= shared.format.outstanding;
-        let request = match full {
+        match full {
             true => NEVER,
             false => self.common.source.head().birth,
-        };
-        let reply = self.replies.front().map_or(NEVER, |&(ready, _)| ready);
-        [request, reply]
-    }
-
-    fn next_packet(&mut self, may: [bool; 2], shared: &mut Shared<Aries>) -> Option<Packet> {
-        match self.turn.arbitrate(0, may[0], may[1]) {
-            0 if may[0] => Some(self.next_request(shared)),
-            1 if may[1] => self.next_reply(shared),
-            _ => None,
         }
     }
 
     fn reserved(&self) -> u64 {
         let left = |(packet, done): &(Packet, u8)| packet.flits().len() as u64 - u64::from(*done);
-        self.packet.as_ref().map_or(0, left)
+        self.common.packet.as_ref().map_or(0, left)
     }
 
-    fn is_at_rest(&self) -> bool {
-        let has_replies = self.is_up && !self.replies.is_empty();
-        self.packet.is_none() && !has_replies && !self.assembly.is_open()
+    fn is_receiving(&self) -> bool {
+        self.assembly.is_open()
     }
 }
 
@@ -366,6 +312,6 @@ impl model::Terminal<Aries> for Terminal {
 impl Terminal {
     /// Expects, or does not expect, that requests of a source come in their order.
     pub(super) fn expect_order(&mut self, ordered: bool) {
-        self.last_seen = ordered.then(|| Box::new([NOBODY; LAST_SEEN]));
+        self.last_seen = ordered.then(LastSeen::new);
     }
 }

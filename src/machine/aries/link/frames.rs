@@ -4,9 +4,8 @@ use phitwire_framing::aries::frame::{SETS_AT, SetFrame, SetFrameWriter, max_sets
 use phitwire_framing::aries::set::{ControlSet, DataSet, Set, SetBytes, SetError, SetView, Tail};
 
 use super::input::AriesInput;
-use super::lcb::{AriesLcb, IN, MIN_SET_FRAME_BYTES, OUT};
+use super::lcb::{AriesLcb, IN, OUT};
 use super::transmit::{BadAck, Run};
-use crate::link::LinkState;
 use crate::link::common::BAD_WORDS_UNTIL_DOUBT;
 use crate::link::session::Session;
 use crate::time::Time;
@@ -42,14 +41,14 @@ impl AriesLcb {
         }
         self.scrambler[IN].set_lanes(header.lanes);
         let mut brought = Brought::default();
-        let owed_since = self.tx.owed_since;
+        let owed_since = self.tx.out.owed_since;
         for mut bytes in frame.behind(self.common.handshake.cable).iter() {
             self.scrambler[IN].apply(&mut bytes);
             if self.on_set(now, &bytes, &mut brought, input).is_err() {
                 break;
             }
         }
-        if self.tx.owed_since != owed_since {
+        if self.tx.out.owed_since != owed_since {
             self.moves();
         }
         if brought.stale {
@@ -227,43 +226,18 @@ impl AriesLcb {
 
     // Sending.
 
-    /// Whether [`Self::poll_frame`] has something to send.
     #[inline]
-    pub fn wants_to_send(&self, now: Time) -> bool {
-        self.common.handshake.is_due(now)
-            || self.is_active() && (self.tx.has_data(now) || self.wants_control_frame(now))
+    pub(super) fn wants_control_frame(&self, now: Time) -> bool {
+        self.rx.wants_nack() || self.tx.out.wants_probe || self.rx.acks.is_due(now)
     }
 
-    #[inline]
-    fn wants_control_frame(&self, now: Time) -> bool {
-        self.rx.wants_nack() || self.tx.wants_probe || self.rx.acks.is_due(now)
-    }
-
-    /// Writes the next frame into `buf`, whose length is the limit of the link, and returns its
-    /// length.
-    ///
-    /// A buffer of fewer than [`MIN_SET_FRAME_BYTES`] gets nothing.
-    ///
-    /// # Panics
-    /// If `now` is earlier than in an earlier call.
-    pub fn poll_frame(&mut self, now: Time, buf: &mut [u8]) -> Option<usize> {
-        self.common.see(now);
-        if buf.len() < MIN_SET_FRAME_BYTES {
-            return None;
-        }
-        if self.common.handshake.is_due(now)
-            && let Some(length) = self.common.emit_training(self.wanted_lanes(), now, buf)
-        {
-            return Some(length);
-        }
-        if self.common.state != LinkState::Active {
-            return None;
-        }
+    /// The next frame, if there is something to send: its length, and whether it carries data.
+    pub(super) fn emit_frame(&mut self, now: Time, buf: &mut [u8]) -> Option<(usize, bool)> {
         let sets = self.tx.allowance(now, max_sets(buf.len()) as u64);
         if sets == 0 && !self.wants_control_frame(now) {
             return None;
         }
-        let lanes = self.tx.lanes();
+        let lanes = self.tx.out.lanes;
         let header = self.common.header(SetFrame::KIND, lanes);
         let mut writer = SetFrameWriter::new(&header, buf).expect("the buffer is long enough");
         self.scrambler[OUT].set_lanes(lanes);
@@ -271,13 +245,7 @@ impl AriesLcb {
         let length = writer.finish().expect("there is a set in it");
         self.common
             .send_through_cable(&mut buf[SETS_AT..length], lanes);
-        if sent > 0 {
-            self.common.counters.tx_data_frames += 1;
-        } else {
-            self.common.counters.tx_idle_frames += 1;
-        }
-        self.common.counters.tx_frames += 1;
-        Some(length)
+        Some((length, sent > 0))
     }
 
     /// Fills a frame: control sets where they are due, and up to `most` data sets. Returns how many
@@ -291,7 +259,9 @@ impl AriesLcb {
         if !rides {
             self.emit_nacks(now, left > 0, writer, &mut pulse);
         }
-        if !full_numbers && (self.tx.wants_probe || left == 0 || self.rx.acks.wants_control(now)) {
+        if !full_numbers
+            && (self.tx.out.wants_probe || left == 0 || self.rx.acks.wants_control(now))
+        {
             let next = self.tx.sent_up_to();
             if writer.room() > usize::from(left > 0) && writer.sets() == 0 {
                 self.emit_control(now, next, None, writer, &mut pulse);
@@ -348,7 +318,7 @@ impl AriesLcb {
             return;
         };
         let expected = self.rx.expected();
-        let probe = core::mem::take(&mut self.tx.wants_probe);
+        let probe = core::mem::take(&mut self.tx.out.wants_probe);
         self.common.counters.tx_probes += u64::from(probe);
         let (missing_from, missing) = gap.unwrap_or_default();
         self.told_load = self.load;
@@ -391,7 +361,7 @@ impl AriesLcb {
     #[inline]
     fn damage_and_scramble(&mut self, slot: &mut SetBytes, is_data: bool) {
         self.scrambler[OUT].apply(slot);
-        if is_data && self.injector.is_on() && self.injector.apply(slot, self.tx.lanes()) {
+        if is_data && self.injector.is_on() && self.injector.apply(slot, self.tx.out.lanes) {
             self.sets.tx_injected_errors += 1;
         }
     }

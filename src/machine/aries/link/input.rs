@@ -92,7 +92,7 @@ pub(super) struct Arrived {
 ///
 /// The write side belongs to the [`AriesLcb`](super::AriesLcb), the read side to the router core or
 /// network interface. A [`LinkPort`](crate::link::LinkPort) passes what
-/// [`take_acks`](Self::take_acks) gives to [`AriesLcb::vc_freed`](super::AriesLcb::vc_freed).
+/// [`take_acks`](Self::take_acks) gives to [`vc_freed`](crate::link::LinkControlBlock::vc_freed).
 #[derive(Clone, Debug)]
 pub struct AriesInput {
     /// The blocks that were ever used: as many as the worst backlog so far has asked for.

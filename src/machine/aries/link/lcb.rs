@@ -2,7 +2,7 @@
 
 use phitwire_framing::aries::flit::{Flit, MAX_PACKET_FLITS, VCS};
 use phitwire_framing::aries::frame::{SetFrame, set_frame_len};
-use phitwire_framing::carrier::frame::{self, FrameError};
+use phitwire_framing::carrier::frame::{Frame, FrameError};
 use phitwire_framing::carrier::training::{TRAINING_BYTES, Training, find_cable};
 
 use super::config::AriesLinkConfig;
@@ -13,17 +13,15 @@ use super::receive::{ReceiveTerms, Receiver};
 use super::scrambler::Scrambler;
 use super::transmit::{TransmitTerms, Transmitter};
 use crate::link::ErrorInjection;
-use crate::link::LinkCounters;
-use crate::link::common::{Common, calls_of_every_end};
-use crate::link::config::LinkConfig;
+use crate::link::common::Common;
 use crate::link::lanes::LaneWatch;
-use crate::link::round_trip::RoundTrip;
+use crate::link::outgoing::Outgoing;
 use crate::link::session::Session;
 use crate::link::training::{Offer, Terms};
-use crate::link::{LinkControlBlock, LinkEvent, LinkState, link_control_calls};
+use crate::link::{EndStatus, LinkEvent};
 use crate::time::{Duration, Time};
 
-/// Fewest bytes that the buffer of [`AriesLcb::poll_frame`] may have: a training frame, or a
+/// Fewest bytes that the buffer of a frame may have: a training frame, or a
 /// control set and a data set.
 pub const MIN_SET_FRAME_BYTES: usize = TRAINING_BYTES;
 
@@ -31,11 +29,8 @@ const _: () = assert!(set_frame_len(2) <= MIN_SET_FRAME_BYTES);
 
 /// One end of an Aries link (white paper, "Aries Router").
 ///
-/// Call order: any number of [`handle_frame`](Self::handle_frame), [`push`](Self::push) and
-/// [`vc_freed`](Self::vc_freed), and [`handle_timers`](Self::handle_timers) when
-/// [`next_wakeup`](Self::next_wakeup) has come; then [`poll_frame`](Self::poll_frame) until it
-/// answers `None`, and [`poll_event`](Self::poll_event) until `None`. The same [`AriesInput`] is
-/// handed in every time.
+/// Call order: that of every [`LinkControlBlock`](crate::link::LinkControlBlock), and any number of
+/// [`push`](Self::push). The same [`AriesInput`] is handed in every time.
 ///
 /// # Peer restarts
 /// When the peer turns out to be another incarnation, every packet in the replay buffer is
@@ -101,57 +96,6 @@ impl AriesLcb {
         }
     }
 
-    // Receiving.
-
-    /// Takes in the bytes of one link frame, whatever they are. Flits of packets go up into `input`
-    /// once the CRC of their set is known to be good; what cannot be used is dropped and counted by
-    /// reason.
-    ///
-    /// # Panics
-    /// If `now` is earlier than in an earlier call.
-    pub fn handle_frame(&mut self, now: Time, bytes: &[u8], input: &mut AriesInput) {
-        self.common.see(now);
-        self.common.counters.rx_frames += 1;
-        if let Some(until) = self.deaf_until {
-            if now < until {
-                self.sets.rx_clock_lost_frames += 1;
-                return;
-            }
-            self.deaf_until = None;
-            self.force_reinit(now);
-        }
-        let taken = frame::parse(bytes).and_then(|frame| {
-            match frame.kind() {
-                SetFrame::KIND => self.on_sets(now, SetFrame::of(&frame)?, input),
-                Training::KIND => self.on_training(now, &Training::of(&frame)?, input),
-                _ => return Err(FrameError::BadKind),
-            }
-            Ok(())
-        });
-        if let Err(error) = taken {
-            self.common.counters.dropped(error);
-        }
-        if self.rx.lanes_charged {
-            self.rx.lanes_charged = false;
-            self.judge_lanes(now, input);
-        }
-    }
-
-    /// Expires the deadlines that [`Self::next_wakeup`] names. Calling it early does nothing.
-    ///
-    /// # Panics
-    /// If `now` is earlier than in an earlier call.
-    pub fn handle_timers(&mut self, now: Time, input: &mut AriesInput) {
-        self.common.see(now);
-        if self.common.state != LinkState::Active {
-            return;
-        }
-        self.rx.handle_timers(now, &mut self.sets);
-        if self.expire(now, input) {
-            self.tx.handle_timers(now, &mut self.sets);
-        }
-    }
-
     // The core's side.
 
     /// Whether a packet of `flits` flits on `vc` may begin: the link is active, no packet is open,
@@ -195,22 +139,6 @@ impl AriesLcb {
             self.push(flit);
         }
     }
-
-    /// `flits` of `vc` have left the input buffer: what [`AriesInput::take_acks`] gave.
-    ///
-    /// # Panics
-    /// If more than was received.
-    #[inline]
-    pub fn vc_freed(&mut self, vc: usize, flits: u32) {
-        // What is freed between sessions, the next one counts when it begins.
-        if flits > 0 && self.is_active() {
-            self.rx.acks.free(vc, flits, self.common.now);
-        }
-    }
-
-    // Getters and commands that every link control block has.
-
-    calls_of_every_end!(AriesInput);
 
     // Getters.
 
@@ -276,11 +204,6 @@ impl AriesLcb {
         self.tx.buffer().next() - self.tx.buffer().acked()
     }
 
-    /// Packets taken whole of which the peer has not acknowledged every flit.
-    pub fn unacknowledged_packets(&self) -> u64 {
-        self.tx.buffer().packets()
-    }
-
     // Commands.
 
     /// Replays everything unacknowledged.
@@ -326,20 +249,88 @@ impl AriesLcb {
     }
 }
 
+impl EndStatus for AriesLcb {
+    #[inline]
+    fn parts(&self) -> (&Common, &Outgoing, &LaneWatch) {
+        (&self.common, &self.tx.out, &self.rx.lanes)
+    }
+
+    /// Packets taken whole of which the peer has not acknowledged every flit.
+    fn unacknowledged_packets(&self) -> u64 {
+        self.tx.buffer().packets()
+    }
+
+    fn reorder_hold(&self) -> Duration {
+        self.rx.reorder_hold()
+    }
+}
+
 impl Session for AriesLcb {
+    type Config = AriesLinkConfig;
     type Input = AriesInput;
 
-    fn common(&mut self) -> &mut Common {
-        &mut self.common
+    const MIN_FRAME_BYTES: usize = MIN_SET_FRAME_BYTES;
+
+    fn made(config: AriesLinkConfig, now: Time) -> (Self, AriesInput) {
+        let input = AriesInput::new(&config);
+        (Self::new(config, now), input)
     }
 
     #[inline]
-    fn link(&self) -> &Common {
-        &self.common
+    fn parts_mut(&mut self) -> (&mut Common, &mut Outgoing, &mut LaneWatch) {
+        (&mut self.common, &mut self.tx.out, &mut self.rx.lanes)
     }
 
-    fn tx_lanes(&self) -> u8 {
-        self.tx.lanes()
+    /// Not while the receive clock is lost, after which the lanes are initialised again.
+    fn hears(&mut self, now: Time) -> bool {
+        if let Some(until) = self.deaf_until {
+            if now < until {
+                self.sets.rx_clock_lost_frames += 1;
+                return false;
+            }
+            self.deaf_until = None;
+            self.force_reinit(now);
+        }
+        true
+    }
+
+    /// Flits of packets go up once the CRC of their set is known to be good.
+    fn on_frame(
+        &mut self,
+        now: Time,
+        frame: &Frame<'_>,
+        input: &mut AriesInput,
+    ) -> Result<(), FrameError> {
+        if frame.kind() != SetFrame::KIND {
+            return Err(FrameError::BadKind);
+        }
+        self.on_sets(now, SetFrame::of(frame)?, input);
+        Ok(())
+    }
+
+    fn receive_timers(&mut self, now: Time, _: &mut AriesInput) {
+        self.rx.handle_timers(now, &mut self.sets);
+    }
+
+    fn transmit_timers(&mut self, now: Time) {
+        self.tx.handle_timers(now, &mut self.sets);
+    }
+
+    #[inline]
+    fn has_to_send(&self, now: Time) -> bool {
+        self.tx.has_data(now) || self.wants_control_frame(now)
+    }
+
+    fn emit(&mut self, now: Time, buf: &mut [u8]) -> Option<(usize, bool)> {
+        self.emit_frame(now, buf)
+    }
+
+    #[inline]
+    fn freed(&mut self, vc: usize, flits: u32) {
+        // What is freed between sessions, the next one counts when it begins.
+        if self.is_active() {
+            self.rx.acks.free(vc, flits, self.common.now);
+        }
     }
 
     fn send_on(&mut self, lanes: u8, now: Time) {
@@ -348,54 +339,22 @@ impl Session for AriesLcb {
         self.rx.acks.urge();
     }
 
-    fn rx_lanes(&mut self) -> &mut LaneWatch {
-        &mut self.rx.lanes
-    }
-
-    fn receives_on(&self) -> &LaneWatch {
-        &self.rx.lanes
-    }
-
-    fn call(&mut self, now: Time) {
-        self.tx.call(now);
-    }
-
-    fn way_and_back(&self) -> &RoundTrip {
-        self.tx.round_trip()
-    }
-
     #[inline]
     fn own_deadline(&self) -> Time {
         let received = self.rx.deadline().min(self.rx.acks.due());
         received.min(self.tx.deadline())
     }
 
-    #[inline]
-    fn owed_since(&self) -> Time {
-        self.tx.owed_since
-    }
-
-    fn hold(&self) -> Duration {
-        self.rx.reorder_hold()
-    }
-
-    fn unacknowledged(&self) -> u64 {
-        self.unacknowledged_packets()
-    }
-
     fn max_degrades(&self) -> u32 {
         self.config.registers().max_degrades.into()
     }
 
-    fn inspect_lanes(&mut self, training: &Training, frames: u32) {
+    fn was_trained(&mut self, training: &Training) {
         // The clock may have been lost because a cable was plugged in anew.
         if let Ok(cable) = find_cable(&training.pattern) {
             self.common.handshake.cable = cable;
         }
-        let cable = &self.common.handshake.cable;
-        let counters = &mut self.common.counters;
-        self.rx
-            .inspect_lanes(&training.pattern, cable, frames, counters);
+        self.rx.bad_run = 0;
     }
 
     fn lanes_changed(&mut self, _input: &mut AriesInput) {
@@ -428,21 +387,5 @@ impl Session for AriesLcb {
         let discarded = self.tx.stop(&mut self.common.counters);
         self.rx.abort(input, &mut self.sets);
         discarded
-    }
-}
-
-impl LinkControlBlock for AriesLcb {
-    type Config = AriesLinkConfig;
-    type Input = AriesInput;
-
-    link_control_calls!();
-
-    fn new(config: AriesLinkConfig, now: Time) -> (Self, AriesInput) {
-        let input = AriesInput::new(&config);
-        (Self::new(config, now), input)
-    }
-    #[inline]
-    fn vc_freed(&mut self, vc: usize, freed: u32) {
-        self.vc_freed(vc, freed);
     }
 }

@@ -2,8 +2,6 @@
 
 use phitwire_framing::aries::flit::{Flit, VCS};
 use phitwire_framing::aries::set::{DATA_FLITS, SetBytes, TENTH_AT, number_distance};
-use phitwire_framing::carrier::lanes::{LANES, Permutation};
-use phitwire_framing::carrier::training::Pattern;
 
 use super::acks::{AckTerms, Acks};
 use super::config::AriesLinkConfig;
@@ -55,7 +53,6 @@ pub(super) struct Receiver {
     pub acks: Acks,
     pub lanes: LaneWatch,
     /// A lane was charged since the flag was last cleared.
-    pub lanes_charged: bool,
     /// What is missing below the number has been missing since the time.
     mark: Option<(u64, Time)>,
     /// What is missing below this was asked for.
@@ -94,7 +91,6 @@ impl Receiver {
             held: HeldSets::new(sets.held_sets),
             acks: Acks::new(acks),
             lanes: LaneWatch::new(terms.lanes, config.link.lane_retry_threshold),
-            lanes_charged: false,
             mark: None,
             declared: 0,
             asked: None,
@@ -292,7 +288,7 @@ impl Receiver {
             && !self.held.has(set)
         {
             let charged = self.lanes.rejected(set, words(bytes));
-            self.charge(charged, 1, link);
+            self.lanes.note(charged, 1, link);
             self.top = self.top.max(set + 1);
             if self.held.keeps() {
                 // Asked for at once; should the nack be lost, the gap is found like any other.
@@ -316,29 +312,8 @@ impl Receiver {
     pub fn good(&mut self, set: u64, bytes: &SetBytes, link: &mut LinkCounters) {
         if self.lanes.waits() {
             let charged = self.lanes.accepted(set, words(bytes));
-            self.charge(charged, 1, link);
+            self.lanes.note(charged, 1, link);
         }
-    }
-
-    fn charge(&mut self, lanes: u8, retries: u32, counters: &mut LinkCounters) {
-        self.lanes_charged |= lanes != 0;
-        for lane in 0..LANES {
-            counters.lane_retries[lane] += u64::from(lanes >> lane & 1) * u64::from(retries);
-        }
-    }
-
-    /// A training pattern arrived while data flows.
-    pub fn inspect_lanes(
-        &mut self,
-        pattern: &Pattern,
-        cable: &Permutation,
-        frames: u32,
-        counters: &mut LinkCounters,
-    ) {
-        let charged = self.lanes.inspect(pattern, cable, frames);
-        self.charge(charged, frames, counters);
-        self.lanes_charged = true; // A lane may also have been lost without a charge.
-        self.bad_run = 0;
     }
 
     /// After a frame: is something missing in front of what was received or announced?

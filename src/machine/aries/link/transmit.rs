@@ -14,8 +14,8 @@ use super::ranges::Ranges;
 use super::replay_buffer::{Acknowledged, ReplayBuffer};
 use crate::link::LinkCounters;
 use crate::link::config::LinkProfile;
+use crate::link::outgoing::Outgoing;
 use crate::link::pacing::LineClock;
-use crate::link::round_trip::RoundTrip;
 use crate::time::Time;
 
 /// Sets sent after a time-out until something is acknowledged.
@@ -58,32 +58,16 @@ pub(super) struct Transmitter {
     full_numbers: bool,
     /// While more flits than these are not sent, no packet may begin.
     backlog_limit: u32,
-    lanes: u8,
     /// Flits of a packet still to be dropped.
     swallow: u8,
     /// Command: mark the next packet as damaged.
     poison_next: bool,
     ranges: Ranges,
-    round_trip: RoundTrip,
     line: LineClock,
     burst: u64,
-    /// When something was last sent into silence or acknowledged.
-    timer_from: Time,
-    /// The peer was asked since then.
-    asked: bool,
-    /// How often it was asked for credits alone.
-    credit_tries: u32,
-    /// After a time-out only a few sets go out until something is acknowledged.
-    probation: bool,
-    /// The oldest set when the cursor last went back because the peer asked, and when.
-    answered: Option<(u64, Time)>,
     repeats: u8,
     repeat_limit: u8,
-    /// The next frame out asks for an acknowledgement at once.
-    pub wants_probe: bool,
-    /// Since when the peer has acknowledged nothing of what it was sent or not answered a question,
-    /// for [`LinkProfile::give_up`]; never while it owes nothing.
-    pub owed_since: Time,
+    pub out: Outgoing,
 }
 
 impl Transmitter {
@@ -96,22 +80,14 @@ impl Transmitter {
             window: 0,
             full_numbers: sets.full_numbers,
             backlog_limit: sets.backlog_flits,
-            lanes: 0,
             swallow: 0,
             poison_next: false,
             ranges: Ranges::default(),
-            round_trip: RoundTrip::new(profile.min_retry_timeout, profile.max_retry_timeout),
             line: LineClock::new(SET_BYTES as u64 * 8, link.rate, link.clock, 7),
             burst: sets.burst_sets.into(),
-            timer_from: now,
-            asked: false,
-            credit_tries: 0,
-            probation: false,
-            answered: None,
             repeats: 0,
             repeat_limit: config.registers.replay_after_repeats,
-            wants_probe: false,
-            owed_since: Time::NEVER,
+            out: Outgoing::new(0, profile, now),
         }
     }
 
@@ -123,17 +99,10 @@ impl Transmitter {
         if !self.full_numbers {
             self.window = self.window.min(MAX_UNACKNOWLEDGED as u64);
         }
-        self.lanes = terms.lanes;
         self.line.set_lanes(terms.lanes);
         self.ranges.clear();
-        self.timer_from = now;
-        self.owed_since = Time::NEVER;
-        self.asked = false;
-        self.credit_tries = 0;
-        self.probation = false;
-        self.answered = None;
         self.repeats = 0;
-        self.wants_probe = false;
+        self.out.restart(terms.lanes, now);
     }
 
     /// Ends a session: what was not acknowledged is discarded, because the peer may or may not have
@@ -231,40 +200,26 @@ impl Transmitter {
         if done > 0 {
             counters.tx_acked_packets += packets;
             sets.tx_acked_sets += done;
-            self.probation = false;
+            self.out.probation = false;
             self.repeats = 0;
             if let Some(round_trip) = round_trip {
-                self.round_trip.sample(round_trip);
+                self.out.round_trip.sample(round_trip);
             }
         }
         if done > 0 || freed > 0 {
-            self.timer_from = now;
-            self.owed_since = if self.buffer.awaits() {
-                now
-            } else {
-                Time::NEVER
-            };
-            self.asked = false;
-            self.credit_tries = 0;
-            self.wants_probe = false;
+            self.out.paid(self.buffer.awaits(), now);
         }
     }
 
     /// The peer asks for `missing` sets from `from` on; 0: for everything.
     fn nacked(&mut self, from: u64, missing: u64, now: Time, sets: &mut SetCounters) {
-        let shortest = self.round_trip.shortest();
         if missing == 0 || !self.full_numbers {
             let oldest = self.buffer.acked();
-            let under_way = self
-                .answered
-                .is_some_and(|(set, at)| set == oldest && now.since(at) < shortest);
-            if under_way {
+            if self.out.is_answered(oldest, now) {
                 sets.tx_nacks_ignored += 1;
             } else if self.rewind() {
                 sets.tx_replays_nacked += 1;
-                self.answered = Some((oldest, now));
-                self.probation = false;
-                self.timer_from = now;
+                self.out.answer(oldest, now);
             }
             return;
         }
@@ -274,6 +229,7 @@ impl Transmitter {
             return;
         }
         let at = self.buffer.sent_at(from);
+        let shortest = self.out.round_trip.shortest();
         if self.buffer.was_repeated(from) && now.since(at.min(now)) < shortest {
             sets.tx_nacks_ignored += 1;
             return;
@@ -282,8 +238,7 @@ impl Transmitter {
             self.rewind();
         }
         sets.tx_replays_nacked += 1;
-        self.probation = false;
-        self.timer_from = now;
+        self.out.again(now);
     }
 
     /// An acknowledgement came that says nothing new. Publicly known of Aries: a replay is also
@@ -295,7 +250,7 @@ impl Transmitter {
             return;
         }
         let acked = self.buffer.acked();
-        let Some(patience) = self.round_trip.measured() else {
+        let Some(patience) = self.out.round_trip.measured() else {
             return;
         };
         if self.buffer.sent_at(acked) + patience > now {
@@ -307,7 +262,7 @@ impl Transmitter {
         }
         self.repeats = 0;
         sets.tx_replays_repeated += 1;
-        self.timer_from = now;
+        self.out.timer_from = now;
         if !self.full_numbers {
             self.rewind();
             return;
@@ -331,18 +286,17 @@ impl Transmitter {
 
     /// Goes back because the lanes changed: whatever is under way will be dropped.
     pub fn set_lanes(&mut self, lanes: u8, now: Time, sets: &mut SetCounters) {
-        self.lanes = lanes;
+        self.out.lanes = lanes;
         self.line.set_lanes(lanes);
         self.force_retry(now, sets);
-        self.probation = false;
-        self.timer_from = now;
+        self.out.again(now);
     }
 
     /// Command: go back as if asked to.
     pub fn force_retry(&mut self, now: Time, sets: &mut SetCounters) {
         if self.rewind() {
             sets.tx_replays_forced += 1;
-            self.timer_from = now;
+            self.out.timer_from = now;
         }
     }
 
@@ -351,7 +305,7 @@ impl Transmitter {
     fn sendable(&self) -> u64 {
         let again = self.buffer.next() - self.buffer.cursor();
         let mut sets = again + self.buffer.new_sets(self.window);
-        if self.probation {
+        if self.out.probation {
             sets = sets.min(PROBATION_SETS.saturating_sub(self.buffer.in_flight()));
         }
         if !self.ranges.is_empty() {
@@ -433,12 +387,7 @@ impl Transmitter {
         if run.requested {
             self.ranges.sent(run.first, run.sets);
         }
-        if !waited {
-            self.timer_from = now;
-        }
-        if self.owed_since == Time::NEVER {
-            self.owed_since = now;
-        }
+        self.out.sent(waited, now);
     }
 
     /// Everything below this number was sent.
@@ -450,17 +399,8 @@ impl Transmitter {
     /// When to ask again for what the peer owes us: an acknowledgement, or credits.
     #[inline]
     fn retry_deadline(&self) -> Time {
-        let patience = if self.buffer.in_flight() == 0 {
-            if !self.credits.is_owed() {
-                return Time::NEVER;
-            }
-            self.round_trip.credit_timeout(self.credit_tries)
-        } else if self.asked {
-            self.round_trip.timeout()
-        } else {
-            self.round_trip.probe_timeout()
-        };
-        self.timer_from + patience
+        let outstanding = self.buffer.in_flight() > 0;
+        self.out.retry_deadline(outstanding, self.credits.is_owed())
     }
 
     /// The earliest deadline: a retry timer, or sets that will have gone over a paced line.
@@ -476,46 +416,21 @@ impl Transmitter {
         }
     }
 
-    /// Asks a peer that has been silent whether it is there; from now on it owes an answer.
-    pub fn call(&mut self, now: Time) {
-        self.wants_probe = true;
-        self.owed_since = self.owed_since.min(now);
-    }
-
     /// The peer is there: it owes nothing but what it was sent.
     #[inline]
     pub fn heard(&mut self) {
-        if !self.buffer.awaits() {
-            self.owed_since = Time::NEVER;
-        }
+        self.out.heard(self.buffer.awaits());
     }
 
-    /// Expires the retry timer. First the peer is asked what it has, because a control set costs
-    /// little and also shows it a lost tail; then the cursor goes back.
+    /// Expires the retry timer.
     pub fn handle_timers(&mut self, now: Time, sets: &mut SetCounters) {
         if self.retry_deadline() > now {
             return;
         }
-        self.wants_probe = true;
-        self.timer_from = now;
-        if self.buffer.in_flight() == 0 {
-            self.credit_tries += 1;
-        } else if !self.asked {
-            self.asked = true;
-        } else {
-            self.round_trip.back_off();
+        if self.out.expire(self.buffer.in_flight() > 0, now) {
             self.rewind();
             sets.tx_replays_timeout += 1;
-            self.probation = true;
         }
-    }
-
-    pub fn round_trip(&self) -> &RoundTrip {
-        &self.round_trip
-    }
-
-    pub fn lanes(&self) -> u8 {
-        self.lanes
     }
 
     #[inline]

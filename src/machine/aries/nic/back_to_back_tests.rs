@@ -7,7 +7,7 @@ use phitwire_framing::carrier::frame::LinkEnd;
 
 use super::test_bench::*;
 use super::*;
-use crate::link::LinkEvent;
+use crate::link::{EndStatus, LinkEvent};
 use crate::machine::aries::link::LcbRegisters;
 use crate::machine::tests::joined::{self, SECOND};
 use crate::node::{Node, WakeReason};

@@ -9,15 +9,14 @@ use thiserror::Error;
 use super::{Aries, AriesEvent};
 use crate::device::{
     DeviceError, DeviceEvent, EndAccount, LinkEnd, LinkFault, LinkView, RegisterName, Registers,
-    Rerouting, Routing, Units, link_view_by_own_methods,
+    Rerouting, Routing, Units,
 };
+use crate::link::{EndStatus, LinkControlBlock};
 use crate::machine::aries::link::{AriesInput, AriesLcb};
 use crate::machine::aries::route::registers::{PORTS, RouteTables};
 use crate::time::Time;
 
 impl LinkView for AriesLcb {
-    link_view_by_own_methods!();
-
     fn for_each_counter(&self, mut visit: &mut dyn FnMut(&'static str, u64)) {
         self.counters().for_each(&mut visit);
         self.set_counters().for_each(visit);

@@ -13,7 +13,7 @@ use super::tiles::Ports;
 use crate::chip::{Chip, ChipConfig, ChipCore, Links, RegisterError, calls_of_the_core};
 use crate::device::{NodeAccount, Registers, Rerouting};
 use crate::kit::below;
-use crate::link::{Change, LinkEvent, LinkPort};
+use crate::link::{Change, EndStatus, LinkEvent, LinkPort};
 use crate::machine::aries::link::{AriesLcb, AriesLinkConfig};
 use crate::machine::aries::route::registers::{AriesRegisters, FIRST_NIC_PORT, PORTS, VCS};
 use crate::node::PortId;

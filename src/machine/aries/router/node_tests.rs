@@ -5,7 +5,7 @@ use phitwire_framing::aries::flit::{Head, NodeId, Routing};
 use super::*;
 use crate::chip::tests::{self, Joining};
 use crate::chip::{Grain, RouterClock};
-use crate::link::LinkConfigBuilder;
+use crate::link::{LinkConfigBuilder, LinkControlBlock};
 use crate::machine::aries::link::SetProfile;
 use crate::machine::aries::link::tests::harness;
 use crate::machine::aries::route::harness::Machine;

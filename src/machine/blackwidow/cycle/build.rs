@@ -5,149 +5,121 @@ use super::length::{self, Pace};
 use super::packet::Seal;
 use super::terminal::Terminal;
 use super::{BlackWidow, BlackWidowOptions, Format, destinations};
+use crate::link::LinkConfig;
 use crate::link::impair::Netem;
 use crate::machine::blackwidow::route::registers::{PORTS, PortKind};
 use crate::machine::blackwidow::router::Yarc;
-use crate::machine::blackwidow::topology::{ClosWiring, FoldedClos, Neighbour};
-use crate::net::{Clock, End, NodeRef, Profile, Runtime};
+use crate::machine::blackwidow::topology::{ClosWiring, FoldedClos};
+use crate::net::{Link, PlanError, Runtime};
+use crate::sim::direct::build::{self, DirectLinks, Windows};
 use crate::sim::direct::config::{Config, ConfigError};
-use crate::sim::direct::encoded::build::{Builder, Place};
-use crate::sim::direct::model::{CycleModel as _, NO_SLOT, Partitioned, PortUse};
-use crate::sim::direct::partition::{HELD_BACK, Partition};
+use crate::sim::direct::encoded::build as encoded;
+use crate::sim::direct::model::{CycleModel as _, Partitioned, PortUse};
+use crate::sim::direct::partition::HELD_BACK;
 use crate::sim::direct::pattern::Destinations;
-use crate::sim::direct::source::{Births, Source};
+use crate::sim::direct::places::{Numbers, Places, kinds};
+use crate::sim::direct::source::Births;
 use crate::time::Time;
 use phitwire_framing::yarc::memory::write_phits;
 
-type Exchange = crate::sim::direct::exchange::Exchange<BlackWidow>;
 type Shared = crate::sim::direct::shared::Shared<BlackWidow>;
 
-/// Where the nodes of the topology went.
-struct Places {
-    /// Partition and number there of each chip.
-    chips: Vec<(u32, u32)>,
-    /// Router end, partition and number there of each terminal, or `None` without link.
-    terminals: Vec<Option<TerminalPlace>>,
-}
-
-#[derive(Clone, Copy)]
-struct TerminalPlace {
-    chip: u32,
-    port: u8,
-    partition: u32,
-    number: u32,
-}
-
-impl Places {
-    /// Chips are dealt out rank by rank, in ranges, so that every partition has its share of each
-    /// rank's traffic; terminals go with their routers.
-    fn new(topology: &FoldedClos, wiring: &ClosWiring, partitions: usize) -> Self {
-        let rank = |chip: usize| {
-            let routers = &topology.chips[chip].routers;
-            let slice = routers.first().map_or(0, |router| router.slice);
-            (slice, routers.first().map_or(0, |router| router.rank))
-        };
-        let mut order: Vec<usize> = (0..topology.chips.len()).collect();
-        order.sort_by_key(|&chip| (rank(chip), chip));
-        let mut chips = vec![(0, 0); topology.chips.len()];
-        let mut numbers = vec![0; partitions];
-        for group in order.chunk_by(|&a, &b| rank(a) == rank(b)) {
-            for (i, &chip) in group.iter().enumerate() {
-                let partition = i * partitions / group.len();
-                chips[chip] = (partition as u32, numbers[partition]);
-                numbers[partition] += 1;
-            }
+/// Where the nodes of the topology go. Chips are dealt out rank by rank, in ranges, so that every
+/// partition has its share of each rank's traffic; terminals go with their routers.
+fn places(topology: &FoldedClos, wiring: &ClosWiring, partitions: usize) -> Places {
+    let partitions = partitions.clamp(1, topology.chips.len().max(1));
+    let rank = |chip: usize| {
+        let routers = &topology.chips[chip].routers;
+        let slice = routers.first().map_or(0, |router| router.slice);
+        (slice, routers.first().map_or(0, |router| router.rank))
+    };
+    let mut order: Vec<usize> = (0..topology.chips.len()).collect();
+    order.sort_by_key(|&chip| (rank(chip), chip));
+    let mut chips = vec![(0, 0); topology.chips.len()];
+    let mut numbers = Numbers::new(partitions);
+    for group in order.chunk_by(|&a, &b| rank(a) == rank(b)) {
+        for (i, &chip) in group.iter().enumerate() {
+            chips[chip] = numbers.enter((i * partitions / group.len()) as u32);
         }
-        let mut numbers = vec![0; partitions];
-        let mut terminals = Vec::new();
-        for slice in 0..topology.slices {
-            for processor in 0..topology.processors.len() as u32 {
-                let injection = wiring.injection(topology, processor, slice);
-                terminals.push(injection.map(|(router, port)| {
-                    let chip = wiring.chip_of(router);
-                    let partition = chips[chip as usize].0;
-                    let number = numbers[partition as usize];
-                    numbers[partition as usize] += 1;
-                    TerminalPlace {
-                        chip,
-                        port,
-                        partition,
-                        number,
-                    }
-                }));
-            }
-        }
-        Self { chips, terminals }
     }
-
-    fn chip_slot(&self, chip: u32, port: u8) -> (u32, u32) {
-        let (partition, number) = self.chips[chip as usize];
-        (
-            partition,
-            Exchange::chip_slot(number as usize, usize::from(port)),
-        )
+    let mut numbers = Numbers::new(partitions);
+    let mut terminals = Vec::new();
+    for slice in 0..topology.slices {
+        for processor in 0..topology.processors.len() as u32 {
+            let injection = wiring.injection(topology, processor, slice);
+            let chip = injection.map(|(router, _)| wiring.chip_of(router));
+            terminals.push(chip.map(|chip| numbers.enter(chips[chip as usize].0)));
+        }
+    }
+    Places {
+        partitions,
+        chips,
+        terminals,
+        nics: topology.processors.len(),
     }
 }
 
-/// What a network is made from, whatever its links are.
-struct Prepared {
-    wiring: ClosWiring,
-    places: Places,
-    shared: Shared,
-    partitions: usize,
-    /// Terminals that send.
-    senders: u64,
+/// What makes the nodes of a topology and joins them.
+struct Nodes<'a> {
+    topology: &'a FoldedClos,
+    options: &'a BlackWidowOptions,
 }
 
-impl Prepared {
-    fn new(
-        topology: &FoldedClos,
-        (config, options): (&Config, &BlackWidowOptions),
-        partitions: usize,
-    ) -> Result<Self, ConfigError> {
-        options.validate()?;
+impl Nodes<'_> {
+    /// Where all nodes go, and what their terminals share.
+    fn prepare(&self, config: &Config, partitions: usize) -> Result<(Places, Shared), ConfigError> {
+        self.options.validate()?;
         config.validate(BlackWidow::MAX_MESSAGE_BYTES)?;
-        let partitions = partitions.clamp(1, topology.chips.len().max(1));
-        let wiring = ClosWiring::new(topology);
-        let destinations = destinations(&config.traffic, topology, &wiring, config.seed)?;
-        let places = Places::new(topology, &wiring, partitions);
+        let wiring = ClosWiring::new(self.topology);
+        let destinations = destinations(&config.traffic, self.topology, &wiring, config.seed)?;
+        let places = places(self.topology, &wiring, partitions);
         if places.terminals.iter().all(Option::is_none) {
             return Err(ConfigError::NoTerminals);
         }
-        let linked = (0u64..).zip(&places.terminals);
-        let senders = linked
-            .filter(|(number, place)| place.is_some() && !destinations.is_silent(*number))
-            .count() as u64;
-        Ok(Self {
-            wiring,
-            places,
-            shared: shared(topology, config, destinations),
-            partitions,
-            senders,
-        })
+        Ok((places, shared(self.topology, config, destinations)))
     }
 
-    /// The terminals of every partition, whose sources begin in cycle `begin`; `peer` says the slot
-    /// that the link of each ends at.
-    fn terminals(
-        &self,
-        seed: u64,
-        begin: u64,
-        mut peer: impl FnMut(&TerminalPlace) -> (u32, Pace),
-    ) -> Vec<Vec<Terminal>> {
-        let mut terminals: Vec<Vec<Terminal>> = (0..self.partitions).map(|_| Vec::new()).collect();
-        for (number, place) in (0u64..).zip(&self.places.terminals) {
-            let Some(place) = place else { continue };
-            let silent = self.shared.destinations.is_silent(number);
-            let mut source = Source::new(seed, number, silent, &self.shared.births);
-            source.reschedule(0, begin);
-            let processor =
-                self.shared.format.numbers[number as usize % self.shared.format.numbers.len()];
-            let (peer, pace) = peer(place);
-            let terminal = Terminal::new(number, processor, peer, source).with_pace(pace);
-            terminals[place.partition as usize].push(terminal);
-        }
-        terminals
+    fn link(&self, link: usize) -> &Link {
+        &self.topology.links[link]
+    }
+
+    fn kinds(&self) -> Vec<Option<PortUse>> {
+        let kind = |end, other, _| match self.topology.kind_of(end, other) {
+            PortKind::Up => 0,
+            PortKind::Side => 1,
+            PortKind::Down => 2,
+        };
+        kinds(self.topology, (self.topology.chips.len(), PORTS), kind)
+    }
+}
+
+impl DirectLinks<BlackWidow> for Nodes<'_> {
+    fn cycles(&self, link: usize) -> Result<u32, ConfigError> {
+        Ok(length::cycles(self.link(link), self.options))
+    }
+
+    fn connect(&self, router: &mut DirectRouter, port: usize, slot: u32, link: usize) {
+        router.connect(port, slot, Pace::of(self.link(link).rate));
+    }
+
+    fn attach(&self, terminal: &mut Terminal, link: usize) {
+        terminal.set_pace(Pace::of(self.link(link).rate));
+    }
+}
+
+impl encoded::Nodes<BlackWidow> for Nodes<'_> {
+    fn router(&self, chip: u32, runtime: &Runtime) -> Result<Option<Yarc>, PlanError> {
+        let config = self.topology.plan_router(chip, runtime)?;
+        Ok(Some(Yarc::new(config, Time::ZERO)))
+    }
+
+    fn links(&self, nic: u32, runtime: &Runtime) -> Result<Vec<LinkConfig>, PlanError> {
+        let config = self.topology.plan_nic(nic, runtime)?;
+        Ok(config.ports().to_vec())
+    }
+
+    fn cycles(&self, link: usize) -> Result<u32, ConfigError> {
+        DirectLinks::cycles(self, link)
     }
 }
 
@@ -157,71 +129,24 @@ pub(super) fn direct(
     (config, options): (&Config, &BlackWidowOptions),
     partitions: usize,
 ) -> Result<Partitioned<BlackWidow>, ConfigError> {
-    let prepared = Prepared::new(topology, (config, options), partitions)?;
-    let Prepared {
-        wiring,
-        places,
-        shared,
-        partitions,
-        ..
-    } = &prepared;
+    let nodes = Nodes { topology, options };
+    let (places, shared) = nodes.prepare(config, partitions)?;
+    let registers = topology.all_chip_registers().into_iter();
+    let routers = registers.map(DirectRouter::new).collect();
+    let made = (routers, terminals(&places, (config.seed, 0), &shared));
     let (window, longest) = length::window_and_longest(topology, options);
-    let mut exchanges: Vec<Exchange> = (0..*partitions as u32)
-        .map(|partition| {
-            let chips = places.chips.iter().filter(|c| c.0 == partition).count();
-            let terminals = places.terminals.iter().flatten();
-            let terminals = terminals.filter(|t| t.partition == partition).count();
-            Exchange::new(partition, window as usize, chips, terminals)
-        })
-        .collect();
-    let terminals = prepared.terminals(config.seed, 0, |place| {
-        let there = places.chip_slot(place.chip, place.port);
-        let link = wiring.link(place.chip, place.port);
-        let link = link.map(|link| &topology.links[link as usize]);
-        let cycles = link.map_or(window, |link| length::cycles(link, options));
-        let slot = slot_for(&mut exchanges, place.partition, there, cycles);
-        (
-            slot,
-            link.map_or(Pace::default(), |link| Pace::of(link.rate)),
-        )
-    });
-    let (routers, chips) = routers(topology, wiring, places, options, &mut exchanges)?;
-    let parts = exchanges.into_iter().zip(routers).zip(chips).zip(terminals);
-    let partitions = (0..)
-        .zip(parts)
-        .map(|(number, (((mut exchange, routers), chips), terminals))| {
-            exchange.finish(longest);
-            let shared = shared.clone();
-            Partition::new(
-                number,
-                routers,
-                chips,
-                terminals,
-                shared,
-                exchange,
-                *partitions,
-            )
-        })
-        .collect();
+    let windows = Windows {
+        window,
+        longest,
+        round: 1,
+    };
     Ok(Partitioned {
-        partitions,
-        kinds: kinds(topology, wiring),
-        senders: prepared.senders,
+        partitions: build::direct(topology, &places, &nodes, made, &shared, windows)?,
+        kinds: nodes.kinds(),
         stride: window,
         longest,
         slowest: length::slowest(topology),
     })
-}
-
-/// The slot in partition `here` that what goes to slot `there` over a link of `cycles` cycles is
-/// written to.
-fn slot_for(exchanges: &mut [Exchange], here: u32, there: (u32, u32), cycles: u32) -> u32 {
-    let exchange = &mut exchanges[here as usize];
-    if there.0 == here && cycles as usize == exchange.window {
-        there.1
-    } else {
-        exchange.add_ghost(there, cycles)
-    }
 }
 
 /// The same network as nodes behind encoded links.
@@ -231,124 +156,29 @@ pub(super) fn encoded(
     netem: Option<Netem>,
     partitions: usize,
 ) -> Result<Partitioned<BlackWidow>, ConfigError> {
-    let mut prepared = Prepared::new(topology, (config, options), partitions)?;
-    prepared.shared.format.seal = Seal::Crc;
-    let terminals = prepared.terminals(config.seed, HELD_BACK, |_| (NO_SLOT, Pace::default()));
-    let Prepared {
-        wiring,
-        places,
-        shared,
-        senders,
-        ..
-    } = prepared;
-    let mut builder = Builder::new(config.seed, shared, terminals);
-    let nodes = add_nodes(topology, &places, config.seed, &mut builder)?;
+    let nodes = Nodes { topology, options };
+    let (places, mut shared) = nodes.prepare(config, partitions)?;
+    shared.format.seal = Seal::Crc;
+    let terminals = terminals(&places, (config.seed, HELD_BACK), &shared);
+    let (how, traffic) = ((config.seed, netem), (shared, terminals));
     let (shortest, longest) = length::window_and_longest(topology, options);
-    for (number, link) in (0u32..).zip(&topology.links) {
-        let latency = BlackWidow::CYCLE.times(length::cycles(link, options).into());
-        let ends = [link.a, link.b].map(|end| nodes.of(end));
-        builder.connect(number, ends, latency, netem);
-    }
     Ok(Partitioned {
-        partitions: builder.finish(shortest as usize),
-        kinds: kinds(topology, &wiring),
-        senders,
+        partitions: encoded::encoded(topology, &places, &nodes, how, traffic, shortest)?,
+        kinds: nodes.kinds(),
         stride: shortest,
         longest,
         slowest: length::slowest(topology),
     })
 }
 
-/// Where every chip and every terminal went, the latter slice by slice.
-struct Nodes {
-    chips: Vec<Place>,
-    terminals: Vec<Place>,
-    processors: usize,
-}
-
-impl Nodes {
-    /// Node and port there of a link's end.
-    fn of(&self, end: End) -> (Place, u8) {
-        match end.node {
-            NodeRef::Chip(chip) => (self.chips[chip as usize], end.port),
-            NodeRef::Processor(processor) => {
-                let terminal = usize::from(end.port) * self.processors + processor as usize;
-                (self.terminals[terminal], 0)
-            }
-        }
-    }
-}
-
-fn add_nodes(
-    topology: &FoldedClos,
-    places: &Places,
-    seed: u64,
-    builder: &mut Builder<BlackWidow>,
-) -> Result<Nodes, ConfigError> {
-    let runtime = Runtime {
-        // The chip's own depths and time: what is simulated is the machine, not a lab.
-        clock: Some(Clock::Paced { dilation: 1 }),
-        profile: Some(Profile::Paper),
-        seed,
-        ..Runtime::new(&topology.name, 1)
-    };
-    let mut order: Vec<usize> = (0..topology.chips.len()).collect();
-    order.sort_by_key(|&chip| places.chips[chip]);
-    let mut chips = vec![Place::NOWHERE; order.len()];
-    for chip in order {
-        let config = topology.plan_router(chip as u32, &runtime)?;
-        let (partition, _) = places.chips[chip];
-        let router = Yarc::new(config, Time::ZERO);
-        chips[chip] = builder.add_router(partition, chip as u32, router);
-    }
-    let processors = topology.processors.len();
-    let mut terminals = vec![Place::NOWHERE; places.terminals.len()];
-    for index in 0..processors {
-        let config = topology.plan_nic(index as u32, &runtime)?;
-        for (slice, link) in config.ports().iter().enumerate() {
-            let number = slice * processors + index;
-            let place = places.terminals[number].ok_or(ConfigError::Topology)?;
-            let (partition, own) = (place.partition, place.number);
-            terminals[number] = builder.add_terminal(partition, own, link.clone());
-        }
-    }
-    Ok(Nodes {
-        chips,
-        terminals,
-        processors,
+/// The terminals of every partition, whose sources begin in cycle `begin`.
+fn terminals(places: &Places, (seed, begin): (u64, u64), shared: &Shared) -> Vec<Vec<Terminal>> {
+    let numbers = &shared.format.numbers;
+    places.terminals(|number| {
+        let processor = numbers[number % numbers.len()];
+        let source = shared.source(seed, number as u64, begin);
+        Terminal::new(number as u64, processor, source)
     })
-}
-
-/// Kinds of the links of all chips' ports.
-fn kinds(topology: &FoldedClos, wiring: &ClosWiring) -> Vec<Option<PortUse>> {
-    let ports = (0..topology.chips.len() as u32)
-        .flat_map(|chip| (0..PORTS as u8).map(move |port| (chip, port)));
-    ports
-        .map(|(chip, port)| {
-            let neighbour = wiring.neighbour(chip, port)?;
-            Some(kind(topology, wiring, (chip, port), neighbour))
-        })
-        .collect()
-}
-
-fn kind(
-    topology: &FoldedClos,
-    wiring: &ClosWiring,
-    (chip, port): (u32, u8),
-    neighbour: Neighbour,
-) -> PortUse {
-    let Neighbour::Router(router, far) = neighbour else {
-        return PortUse::Ejection;
-    };
-    let end = |chip, port| End {
-        node: NodeRef::Chip(chip),
-        port,
-    };
-    match topology.kind_of(end(chip, port), end(wiring.chip_of(router), far)) {
-        PortKind::Up => PortUse::Link(0),
-        PortKind::Side => PortUse::Link(1),
-        PortKind::Down => PortUse::Link(2),
-    }
 }
 
 fn shared(topology: &FoldedClos, config: &Config, destinations: Destinations) -> Shared {
@@ -365,60 +195,4 @@ fn shared(topology: &FoldedClos, config: &Config, destinations: Destinations) ->
     };
     let births = Births::new(traffic, BlackWidow::message_phits(traffic), 1);
     Shared::new(births, destinations, traffic.request_reply, format)
-}
-
-type DirectRouters = (Vec<Vec<DirectRouter>>, Vec<Vec<u32>>);
-
-/// The chips of every partition, joined by their links.
-fn routers(
-    topology: &FoldedClos,
-    wiring: &ClosWiring,
-    places: &Places,
-    options: &BlackWidowOptions,
-    exchanges: &mut [Exchange],
-) -> Result<DirectRouters, ConfigError> {
-    let mut terminal_at = vec![NO_SLOT; topology.chips.len() * PORTS];
-    for (number, place) in (0u32..).zip(&places.terminals) {
-        if let Some(place) = place {
-            terminal_at[place.chip as usize * PORTS + usize::from(place.port)] = number;
-        }
-    }
-    let mut routers: Vec<Vec<Option<DirectRouter>>> = Vec::new();
-    let mut chips: Vec<Vec<u32>> = Vec::new();
-    for partition in 0..exchanges.len() as u32 {
-        let count = places.chips.iter().filter(|c| c.0 == partition).count();
-        routers.push((0..count).map(|_| None).collect());
-        chips.push(vec![0; count]);
-    }
-    for (chip, registers) in (0u32..).zip(topology.all_chip_registers()) {
-        let (partition, number) = places.chips[chip as usize];
-        let mut router = DirectRouter::new(registers);
-        for port in 0..PORTS as u8 {
-            let at = chip as usize * PORTS + usize::from(port);
-            let Some(neighbour) = wiring.neighbour(chip, port) else {
-                continue;
-            };
-            let (there, slot) = match neighbour {
-                Neighbour::Processor(_) => {
-                    let terminal = places.terminals.get(terminal_at[at] as usize);
-                    let place = terminal.copied().flatten().ok_or(ConfigError::Topology)?;
-                    let exchange = &exchanges[place.partition as usize];
-                    let slot = exchange.terminal_slot(place.number as usize);
-                    (place.partition, slot)
-                }
-                Neighbour::Router(router, far) => places.chip_slot(wiring.chip_of(router), far),
-            };
-            let link = wiring.link(chip, port).ok_or(ConfigError::Topology)?;
-            let link = &topology.links[link as usize];
-            let cycles = length::cycles(link, options);
-            let slot = slot_for(exchanges, partition, (there, slot), cycles);
-            router.connect(usize::from(port), slot, Pace::of(link.rate));
-        }
-        routers[partition as usize][number as usize] = Some(router);
-        chips[partition as usize][number as usize] = chip;
-    }
-    let whole = routers
-        .into_iter()
-        .map(|part| part.into_iter().flatten().collect());
-    Ok((whole.collect(), chips))
 }

@@ -6,6 +6,7 @@ use phitwire_framing::yarc::phit::Phit;
 use super::BlackWidow;
 use super::length::Pace;
 use super::slow::Slow;
+use crate::kit::bits;
 use crate::machine::blackwidow::link::IdealEnds;
 use crate::machine::blackwidow::route::registers::{ChipRegisters, PORTS};
 use crate::machine::blackwidow::router::{Core, Ports};
@@ -135,17 +136,6 @@ impl Window<'_> {
     }
 }
 
-/// The members of a mask.
-fn bits(mut mask: u64) -> impl Iterator<Item = usize> {
-    core::iter::from_fn(move || {
-        (mask != 0).then(|| {
-            let bit = mask.trailing_zeros() as usize;
-            mask &= mask - 1;
-            bit
-        })
-    })
-}
-
 impl Lanes {
     fn new() -> Self {
         Self {
@@ -200,9 +190,7 @@ impl DirectRouter {
             // Links become free in cycles that nobody knows before.
             wakes = u64::MAX >> (64 - size);
         }
-        while wakes != 0 {
-            let cycle = wakes.trailing_zeros() as usize;
-            wakes &= wakes - 1;
+        for cycle in bits(wakes) {
             self.core.run_until(base + cycle as u64, &mut window);
             if let Some(slow) = &mut window.lanes.slow {
                 for port in bits(slow.freed(base + cycle as u64)) {
@@ -210,10 +198,7 @@ impl DirectRouter {
                 }
             }
             for vc in 0..2 {
-                let mut ports = core::mem::take(&mut self.wakes[cycle][vc]);
-                while ports != 0 {
-                    let port = ports.trailing_zeros() as usize;
-                    ports &= ports - 1;
+                for port in bits(core::mem::take(&mut self.wakes[cycle][vc])) {
                     if window.lanes.ends.give(port, Vc::from_index(vc)) {
                         self.core.output_changed(port);
                     }
@@ -228,10 +213,7 @@ impl DirectRouter {
 
     /// Puts the window's phits into their queues and tells the core when each will be there.
     fn take_arrivals(&mut self, chip: usize, base: u64, size: usize, read: &mut Set<BlackWidow>) {
-        let mut ports = core::mem::take(&mut read.chip_ports[chip]);
-        while ports != 0 {
-            let port = ports.trailing_zeros() as usize;
-            ports &= ports - 1;
+        for port in bits(core::mem::take(&mut read.chip_ports[chip])) {
             let slot = Exchange::<BlackWidow>::chip_slot(chip, port) as usize;
             let arrivals = core::mem::take(&mut read.arrivals[slot]);
             let phits = &read.phits[slot * size..(slot + 1) * size];
@@ -250,12 +232,10 @@ impl DirectRouter {
         self.came |= 1 << port;
         self.received += u64::from(cycles.count_ones());
         let coming = self.lanes.ends.receive(port, cycles, phits);
-        for (vc, mut cycles) in coming.into_iter().enumerate() {
+        for (vc, cycles) in coming.into_iter().enumerate() {
             self.lanes.coming[port * 2 + vc] = cycles;
-            while cycles != 0 {
-                let cycle = u64::from(cycles.trailing_zeros());
-                cycles &= cycles - 1;
-                self.core.announce(base + cycle, vc, 1 << port);
+            for cycle in bits(cycles) {
+                self.core.announce(base + cycle as u64, vc, 1 << port);
             }
         }
     }
@@ -273,27 +253,18 @@ impl DirectRouter {
             return;
         }
         self.wake_cycles |= cycles;
-        let mut left = cycles;
-        while left != 0 {
-            let cycle = left.trailing_zeros() as usize;
-            left &= left - 1;
+        for cycle in bits(cycles) {
             self.wakes[cycle][vc.index()] |= 1 << port;
         }
     }
 
     /// Hands what the core did in this window to the links, with what waited at ports.
     fn send(&mut self, exchange: &mut Exchange<BlackWidow>, waited: u64) {
-        let mut came = core::mem::take(&mut self.came);
-        while came != 0 {
-            let port = came.trailing_zeros() as usize;
-            came &= came - 1;
+        for port in bits(core::mem::take(&mut self.came)) {
             self.lanes.coming[port * 2] = 0;
             self.lanes.coming[port * 2 + 1] = 0;
         }
-        let mut moved = self.core.take_moved() | waited;
-        while moved != 0 {
-            let port = moved.trailing_zeros() as usize;
-            moved &= moved - 1;
+        for port in bits(self.core.take_moved() | waited) {
             let out = core::mem::take(&mut self.lanes.out[port]);
             let phits = u64::from(out.phits.count_ones());
             self.forwarded += phits;

@@ -24,6 +24,7 @@ use phitwire_framing::yarc::memory::write_phits;
 use phitwire_framing::yarc::packet::{EopStatus, Vc, eop_status, head_vc};
 use phitwire_framing::yarc::phit::Phit;
 
+use crate::link::EndStatus;
 use crate::link::impair::Netem;
 use crate::machine::blackwidow::link::{INPUT_PHITS, InputQueue, Lcb};
 use crate::machine::blackwidow::route::registers::PORTS;
@@ -31,9 +32,9 @@ use crate::machine::blackwidow::router::Yarc;
 use crate::machine::blackwidow::topology::{ClosWiring, FoldedClos};
 use crate::node::PortId;
 use crate::sim::direct::config::{Config, ConfigError, Traffic};
-use crate::sim::direct::exchange::{Exchange, delay_cycles};
+use crate::sim::direct::exchange::delay_cycles;
 use crate::sim::direct::model::{
-    ChipView, CycleModel, DirectModel, Lanes, MAX_VCS, Partitioned, PortAccount, Stream,
+    ChipView, CycleModel, DirectModel, Lanes, MAX_VCS, Partitioned, Stream,
 };
 use crate::sim::direct::pattern::{Destinations, Pattern, Population, Rule};
 use crate::sim::direct::shared::Shared;
@@ -61,6 +62,7 @@ impl CycleModel for BlackWidow {
     type Options = BlackWidowOptions;
     type Format = Format;
     type Packet = packet::Packet;
+    type Reply = packet::Name;
     type Terminal = terminal::Terminal;
     type Router = Yarc;
     type End = Lcb;
@@ -206,25 +208,6 @@ impl DirectModel<Self> for BlackWidow {
         partitions: usize,
     ) -> Result<Partitioned<Self>, ConfigError> {
         build::direct(topology, (config, options), partitions)
-    }
-
-    #[inline]
-    fn run_terminal(
-        terminal: &mut terminal::Terminal,
-        index: usize,
-        base: u64,
-        exchange: &mut Exchange<Self>,
-        shared: &mut Shared<Self>,
-    ) -> u64 {
-        terminal.run_window(index, base, exchange, shared)
-    }
-
-    fn terminal_end(terminal: &terminal::Terminal) -> (u32, PortAccount) {
-        terminal.end()
-    }
-
-    fn set_terminal_link(terminal: &mut terminal::Terminal, up: bool) {
-        terminal.set_link(up);
     }
 }
 

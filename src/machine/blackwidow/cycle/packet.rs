@@ -48,7 +48,7 @@ impl Seal {
 
 /// What a packet says about itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Name {
+pub struct Name {
     /// Virtual channel: request or reply.
     pub vc: Vc,
     /// Number of the processor that it goes to.
@@ -203,7 +203,7 @@ pub(crate) struct Delivery {
 }
 
 /// Takes packets apart that arrive phit by phit on one link.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Assembly {
     phits: [u32; MAX_PACKET_PHITS],
     len: u8,
@@ -211,21 +211,7 @@ pub struct Assembly {
     overlong: bool,
 }
 
-impl Default for Assembly {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl Assembly {
-    pub(crate) const fn new() -> Self {
-        Self {
-            phits: [0; MAX_PACKET_PHITS],
-            len: 0,
-            overlong: false,
-        }
-    }
-
     /// Whether a packet has begun and not ended.
     pub(crate) const fn is_open(&self) -> bool {
         self.len > 0
@@ -335,7 +321,7 @@ mod tests {
         for (packet, name) in both() {
             let phits: Vec<Phit> = packet.phits().iter().map(|&b| Phit::from_bits(b)).collect();
             assert_eq!(check_packet(&phits), Ok(EopStatus::Healthy));
-            let mut assembly = Assembly::new();
+            let mut assembly = Assembly::default();
             let mut arrived = None;
             for &phit in &phits {
                 assert_eq!(arrived, None);
@@ -352,7 +338,7 @@ mod tests {
         for (packet, _) in both() {
             for index in 0..packet.phits().len() {
                 for bit in 0..22 {
-                    let mut assembly = Assembly::new();
+                    let mut assembly = Assembly::default();
                     let mut last = None;
                     for (i, &bits) in packet.phits().iter().enumerate() {
                         let flip = if i == index { 1 << bit } else { 0 };

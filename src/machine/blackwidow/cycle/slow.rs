@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use phitwire_framing::yarc::packet::Vc;
 
 use super::length::Pace;
+use crate::kit::bits;
 use crate::machine::blackwidow::route::registers::PORTS;
 
 /// Cycles before a link is free in which a router may begin the next packet, so that arbitration
@@ -81,10 +82,8 @@ impl Slow {
 
     /// Ports of which it has to be told in this cycle that they are free.
     pub(super) fn freed(&mut self, now: u64) -> u64 {
-        let (mut freed, mut left) = (0, self.busy);
-        while left != 0 {
-            let port = left.trailing_zeros() as usize;
-            left &= left - 1;
+        let mut freed = 0;
+        for port in bits(self.busy) {
             freed |= u64::from(self.can_begin(port, now)) << port;
         }
         self.busy &= !freed;

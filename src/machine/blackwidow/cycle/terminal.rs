@@ -1,24 +1,20 @@
 //! A processor's port: an open-loop source and a sink that takes a phit in every cycle.
 
-use std::collections::VecDeque;
-
 use phitwire_framing::yarc::packet::{HASH_MASK, Vc};
-use phitwire_framing::yarc::phit::Phit;
+use phitwire_framing::yarc::phit::{CONTENT_MASK, Phit};
 
 use super::BlackWidow;
 use super::length::Pace;
 use super::packet::{Assembly, Delivery, Name, Packet};
-use crate::kit::RoundRobin;
+use crate::kit::bits;
 use crate::machine::blackwidow::link::{OutputCredits, ideal_credits};
 use crate::sim::direct::exchange::{Arrivals, Exchange};
 use crate::sim::direct::model::{self, PortAccount, Stream, Terminal as _};
-use crate::sim::direct::shared::Common;
-use crate::sim::direct::source::{NEVER, Source};
+use crate::sim::direct::shared::{self, LastSeen};
+use crate::sim::direct::source::Source;
 
-type Shared = crate::sim::direct::shared::Shared<BlackWidow>;
-
-/// Places of the table of which request came last, per terminal.
-const LAST_SEEN: usize = 32;
+type Shared = shared::Shared<BlackWidow>;
+type Common = shared::Common<BlackWidow>;
 
 /// A source and sink behind one link.
 #[derive(Debug)]
@@ -26,19 +22,12 @@ pub struct Terminal {
     common: Common,
     /// Number of the processor.
     processor: u16,
-    peer: u32,
-    /// Replies to be sent, with the cycle from which on they may be.
-    replies: VecDeque<(u64, Name)>,
-    packet: Option<(Packet, u8)>,
-    turn: RoundRobin,
     credits: OutputCredits,
     assembly: Assembly,
     /// Of the link towards the router.
     pace: Pace,
-    /// Last request seen by a few keys of source and hash bits: key and number.
-    last_seen: Box<[(u32, u32); LAST_SEEN]>,
-    /// Whether the link takes packets.
-    is_up: bool,
+    /// By source and hash bits.
+    last_seen: LastSeen,
 }
 
 /// Cycles of a window in which credits come that have not been given, per virtual channel.
@@ -59,80 +48,32 @@ impl Coming {
 }
 
 impl Terminal {
-    pub(crate) fn new(number: u64, processor: u16, peer: u32, source: Source) -> Self {
+    pub(crate) fn new(number: u64, processor: u16, source: Source) -> Self {
         Self {
             common: Common::new(number, source),
             processor,
-            peer,
-            replies: VecDeque::new(),
-            packet: None,
-            turn: RoundRobin::new(),
             credits: ideal_credits(),
-            assembly: Assembly::new(),
+            assembly: Assembly::default(),
             pace: Pace::default(),
-            last_seen: Box::new([(u32::MAX, 0); LAST_SEEN]),
-            is_up: true,
+            last_seen: LastSeen::new(),
         }
     }
 
-    /// The same behind a link that may be slow.
-    pub(super) fn with_pace(self, pace: Pace) -> Self {
-        Self { pace, ..self }
-    }
-
-    pub(super) fn run_window(
-        &mut self,
-        index: usize,
-        base: u64,
-        exchange: &mut Exchange<BlackWidow>,
-        shared: &mut Shared,
-    ) -> u64 {
-        let size = exchange.window;
-        let slot = exchange.terminal_slot(index) as usize;
-        let arrivals = core::mem::take(&mut exchange.read.arrivals[slot]);
-        let phits = &exchange.read.phits[slot * size..(slot + 1) * size];
-        let freed = self.receive(base, arrivals.phits, phits, shared);
-        let at = self.peer as usize * size;
-        let phits = &mut exchange.write.phits[at..at + size];
-        let sent = self.transmit(base, arrivals.credits, phits, shared);
-        let out = Arrivals {
-            phits: sent,
-            credits: freed,
-        };
-        if out != Arrivals::default() {
-            self.common.sent_phits += u64::from(sent.count_ones());
-            shared.tally.sent_phits += u64::from(sent.count_ones());
-            exchange.send(self.peer, out);
-        }
-        self.next_cycle(base + size as u64)
-    }
-
-    fn next_cycle(&self, end: u64) -> u64 {
-        if self.packet.is_some() {
-            return end;
-        }
-        let reply = self.replies.front().map_or(NEVER, |&(ready, _)| ready);
-        self.common.source.head().birth.min(reply).max(end)
+    /// Puts it behind a link of that pace.
+    pub(super) fn set_pace(&mut self, pace: Pace) {
+        self.pace = pace;
     }
 
     /// Takes the phits of a window; the cycles in which places became free again, per virtual
     /// channel.
-    fn receive(
-        &mut self,
-        base: u64,
-        mut cycles: u64,
-        phits: &[u32],
-        shared: &mut Shared,
-    ) -> [u64; 2] {
+    fn receive(&mut self, base: u64, cycles: u64, phits: &[u32], shared: &mut Shared) -> [u64; 2] {
         let mut freed = [0; 2];
         shared.tally.arrived_phits += u64::from(cycles.count_ones());
-        while cycles != 0 {
-            let cycle = cycles.trailing_zeros();
-            cycles &= cycles - 1;
-            let phit = Phit::from_bits(phits[cycle as usize]);
+        for cycle in bits(cycles) {
+            let phit = Phit::from_bits(phits[cycle]);
             freed[self.assembly.vc(phit).index()] |= 1 << cycle;
             if let Some(delivery) = self.assembly.take(phit, shared.format.seal) {
-                self.arrived(base + u64::from(cycle), delivery, shared);
+                self.arrived(base + cycle as u64, delivery, shared);
             }
         }
         freed
@@ -156,7 +97,7 @@ impl Terminal {
             tally.overtaken += u64::from(self.is_overtaken(name, hash));
             if shared.request_reply {
                 tally.replies_made += 1;
-                self.replies.push_back((now + 1, name.reply()));
+                self.common.replies.push_back((now + 1, name.reply()));
                 return;
             }
         }
@@ -165,14 +106,11 @@ impl Terminal {
         shared.message_arrived(born, now);
     }
 
-    /// Whether a later request of the same source and hash bits has come before. Only the last
-    /// requests are known, so not everything is noticed.
+    /// Whether a later request of the same source and hash bits has come before.
     fn is_overtaken(&mut self, name: Name, hash: u16) -> bool {
         let key = u32::from(name.source) | u32::from(hash) << 16;
-        let place = (key.wrapping_mul(0x9e37_79b9) >> 27) as usize % LAST_SEEN;
-        let (last_key, last) = core::mem::replace(&mut self.last_seen[place], (key, name.sequence));
-        let ahead = name.sequence.wrapping_sub(last) & 0x3f_ffff;
-        last_key == key && (ahead == 0 || ahead > 0x1f_ffff)
+        let last_seen = &mut self.last_seen;
+        last_seen.is_overtaken(key, name.sequence, CONTENT_MASK)
     }
 
     /// Sends what can be sent in a window whose credits come in the cycles given; the cycles in
@@ -195,13 +133,13 @@ impl Terminal {
                     break;
                 }
             }
-            if self.packet.is_none() {
+            if self.common.packet.is_none() {
                 match self.begin(base, cycle, size, &mut coming, shared) {
                     Some(at) => cycle = at,
                     None => break,
                 }
             }
-            let Some((packet, done)) = &mut self.packet else {
+            let Some((packet, done)) = &mut self.common.packet else {
                 break;
             };
             let left = &packet.phits()[usize::from(*done)..];
@@ -216,7 +154,7 @@ impl Terminal {
             cycle += count;
             let is_last = count == left.len();
             if is_last {
-                self.packet = None;
+                self.common.packet = None;
                 shared.tally.sent_packets += 1;
             } else {
                 *done += count as u8;
@@ -236,7 +174,7 @@ impl Terminal {
         coming: &mut Coming,
         shared: &mut Shared,
     ) -> Option<usize> {
-        if !self.is_up {
+        if !self.common.is_up {
             return None;
         }
         let ready = self.due(shared);
@@ -254,7 +192,10 @@ impl Terminal {
         if cycle >= size {
             return None;
         }
-        let vc = self.turn.arbitrate(0, at[0] == cycle, at[1] == cycle);
+        let vc = self
+            .common
+            .turn
+            .arbitrate(0, at[0] == cycle, at[1] == cycle);
         let packet = if vc == 0 {
             self.next_request(shared)
         } else {
@@ -264,12 +205,36 @@ impl Terminal {
             coming.up_to(cycle, &mut self.credits);
         }
         self.credits.begin(packet.vc());
-        self.packet = Some((packet, 0));
+        self.common.packet = Some((packet, 0));
         Some(cycle)
     }
+}
 
-    /// Where the link ends, and its end here.
-    pub(super) fn end(&self) -> (u32, PortAccount) {
+impl model::Terminal<BlackWidow> for Terminal {
+    fn run_window(
+        &mut self,
+        index: usize,
+        base: u64,
+        exchange: &mut Exchange<BlackWidow>,
+        shared: &mut Shared,
+    ) -> u64 {
+        let size = exchange.window;
+        let slot = exchange.terminal_slot(index) as usize;
+        let arrivals = core::mem::take(&mut exchange.read.arrivals[slot]);
+        let phits = &exchange.read.phits[slot * size..(slot + 1) * size];
+        let freed = self.receive(base, arrivals.phits, phits, shared);
+        let at = self.common.peer as usize * size;
+        let phits = &mut exchange.write.phits[at..at + size];
+        let sent = self.transmit(base, arrivals.credits, phits, shared);
+        let out = Arrivals {
+            phits: sent,
+            credits: freed,
+        };
+        self.common.send(0, out, exchange, shared);
+        self.common.next_cycle(base + size as u64)
+    }
+
+    fn account(&self) -> PortAccount {
         let mut account = PortAccount {
             coming: Stream {
                 vc: self.assembly.vc(Phit::IDLE).index() as u8,
@@ -280,11 +245,7 @@ impl Terminal {
         for vc in Vc::ALL {
             account.credits[vc.index()] = self.credits.available(vc);
         }
-        (self.peer, account)
-    }
-
-    pub(super) fn set_link(&mut self, up: bool) {
-        self.is_up = up;
+        account
     }
 
     fn next_request(&mut self, shared: &mut Shared) -> Packet {
@@ -300,14 +261,11 @@ impl Terminal {
         Packet::request(name, hash, shared.format.request_phits, shared.format.seal)
     }
 
-    fn next_reply(&mut self, shared: &mut Shared) -> Option<Packet> {
-        let (_, name) = self.replies.pop_front()?;
+    fn reply(name: Name, shared: &mut Shared) -> Packet {
         shared.reply_sent(name.key());
-        Some(Packet::reply(name, shared.format.seal))
+        Packet::reply(name, shared.format.seal)
     }
-}
 
-impl model::Terminal<BlackWidow> for Terminal {
     fn common(&self) -> &Common {
         &self.common
     }
@@ -316,28 +274,13 @@ impl model::Terminal<BlackWidow> for Terminal {
         &mut self.common
     }
 
-    fn due(&self, _: &Shared) -> [u64; 2] {
-        let reply = self.replies.front().map_or(NEVER, |&(ready, _)| ready);
-        [self.common.source.head().birth, reply]
-    }
-
-    fn next_packet(&mut self, may: [bool; 2], shared: &mut Shared) -> Option<Packet> {
-        match self.turn.arbitrate(0, may[0], may[1]) {
-            0 if may[0] => Some(self.next_request(shared)),
-            1 if may[1] => self.next_reply(shared),
-            _ => None,
-        }
-    }
-
     fn reserved(&self) -> u64 {
-        self.packet.as_ref().map_or(0, |(packet, done)| {
-            (packet.phits().len() - usize::from(*done)) as u64
-        })
+        let left = |(packet, done): &(Packet, u8)| packet.phits().len() as u64 - u64::from(*done);
+        self.common.packet.as_ref().map_or(0, left)
     }
 
-    fn is_at_rest(&self) -> bool {
-        let has_replies = self.is_up && !self.replies.is_empty();
-        self.packet.is_none() && !has_replies && !self.assembly.is_open()
+    fn is_receiving(&self) -> bool {
+        self.assembly.is_open()
     }
 }
 
@@ -372,7 +315,7 @@ mod tests {
     fn a_request_that_overtakes_is_noticed() {
         let births = Births::new(&Traffic::default(), 13, 1);
         let source = Source::new(1, 0, false, &births);
-        let mut terminal = Terminal::new(0, 7, 0, source);
+        let mut terminal = Terminal::new(0, 7, source);
         let mut overtaken =
             |sequence, hash| terminal.is_overtaken(Name::request(3, 7, sequence, 0), hash);
         assert!(!overtaken(5, 9));

@@ -30,11 +30,11 @@ impl Lcb {
         self.believes(data.header().lanes);
         self.tx.heard();
         self.common.counters.rx_data_frames += 1;
-        let owed_since = self.tx.owed_since;
+        let owed_since = self.tx.out.owed_since;
         self.tx
             .word(&word, now, &mut self.common.counters)
             .expect("the word was checked");
-        if self.tx.owed_since != owed_since {
+        if self.tx.out.owed_since != owed_since {
             self.moves();
         }
         if word.status == LinkStatus::Probe {

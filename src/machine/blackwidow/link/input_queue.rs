@@ -119,7 +119,7 @@ enum Open {
 ///
 /// The write side belongs to the [`Lcb`](super::Lcb), the read side to the router core or the
 /// network interface. A [`LinkPort`](crate::link::LinkPort) passes what
-/// [`take_acks`](Self::take_acks) gives to [`Lcb::vc_freed`](super::Lcb::vc_freed).
+/// [`take_acks`](Self::take_acks) gives to [`vc_freed`](crate::link::LinkControlBlock::vc_freed).
 #[derive(Clone, Debug)]
 pub struct InputQueue {
     rings: [VcRing; 2],

@@ -1,6 +1,6 @@
 //! The link control block: one end of a link.
 
-use phitwire_framing::carrier::frame::{self, FrameError};
+use phitwire_framing::carrier::frame::{Frame, FrameError};
 use phitwire_framing::carrier::number::PacketNumber;
 use phitwire_framing::carrier::training::Training;
 use phitwire_framing::yarc::control::{ControlWord, LinkStatus};
@@ -13,26 +13,21 @@ use phitwire_framing::yarc::phit::Phit;
 use super::input_queue::InputQueue;
 use super::receive::{ReceiveTerms, Receiver};
 use super::transmit::{TransmitTerms, Transmitter};
-use crate::link::LinkCounters;
-use crate::link::common::{Common, calls_of_every_end};
-use crate::link::config::LinkConfig;
+use crate::link::common::Common;
 use crate::link::lanes::LaneWatch;
-use crate::link::round_trip::RoundTrip;
+use crate::link::outgoing::Outgoing;
 use crate::link::session::Session;
 use crate::link::training::{Offer, Terms};
-use crate::link::{LinkControlBlock, LinkEvent, LinkState, link_control_calls};
+use crate::link::{EndStatus, LinkConfig, LinkEvent, LinkState};
 use crate::time::{Duration, Time};
 
-/// Fewest bytes that the buffer of [`Lcb::poll_frame`] may have.
+/// Fewest bytes that the buffer of a frame may have.
 pub const MIN_FRAME_BYTES: usize = frame_len(MIN_FRAME_PHITS);
 
 /// One end of a link (paper, sections 4.3 and 7.7).
 ///
-/// Call order: any number of [`handle_frame`](Self::handle_frame), [`push`](Self::push) and
-/// [`vc_freed`](Self::vc_freed), and [`handle_timers`](Self::handle_timers) when
-/// [`next_wakeup`](Self::next_wakeup) has come; then [`poll_frame`](Self::poll_frame) until it
-/// answers `None`, and [`poll_event`](Self::poll_event) until `None`. The same [`InputQueue`] is
-/// handed in every time.
+/// Call order: that of every [`LinkControlBlock`](crate::link::LinkControlBlock), and any number of
+/// [`push`](Self::push). The same [`InputQueue`] is handed in every time.
 ///
 /// # Peer restarts
 /// When the peer turns out to be another incarnation, every packet in the retry buffer is discarded
@@ -71,101 +66,16 @@ impl Lcb {
         }
     }
 
-    // Receiving.
-
-    /// Takes in the bytes of one link frame, whatever they are. Phits go up into `input`
-    /// speculatively; what cannot be used is dropped and counted by reason.
-    ///
-    /// # Panics
-    /// If `now` is earlier than in an earlier call.
-    pub fn handle_frame(&mut self, now: Time, bytes: &[u8], input: &mut InputQueue) {
-        self.common.see(now);
-        self.common.counters.rx_frames += 1;
-        let taken = frame::parse(bytes).and_then(|frame| {
-            match frame.kind() {
-                DataFrame::KIND => self.on_data(now, DataFrame::of(&frame)?, input),
-                Training::KIND => self.on_training(now, &Training::of(&frame)?, input),
-                _ => return Err(FrameError::BadKind),
-            }
-            Ok(())
-        });
-        if let Err(error) = taken {
-            self.common.counters.dropped(error);
-        }
-        if self.rx.lanes_charged {
-            self.rx.lanes_charged = false;
-            self.judge_lanes(now, input);
-        }
-    }
-
-    /// Expires the deadlines that [`Self::next_wakeup`] names. Calling it early does nothing.
-    ///
-    /// # Panics
-    /// If `now` is earlier than in an earlier call.
-    pub fn handle_timers(&mut self, now: Time, input: &mut InputQueue) {
-        self.common.see(now);
-        if self.common.state != LinkState::Active {
-            return;
-        }
-        self.rx.handle_timers(now, input, &mut self.common.counters);
-        if self.expire(now, input) {
-            self.tx.handle_timers(now, &mut self.common.counters);
-        }
-    }
-
     // Sending.
-
-    /// Whether [`Self::poll_frame`] has something to send.
-    #[inline]
-    pub fn wants_to_send(&self, now: Time) -> bool {
-        self.common.handshake.is_due(now)
-            || self.common.state == LinkState::Active
-                && (self.tx.has_data(now) || self.wants_idle_frame(now))
-    }
 
     #[inline]
     fn wants_idle_frame(&self, now: Time) -> bool {
-        self.rx.wants_retry || self.tx.wants_probe || self.rx.acks.is_due(now)
-    }
-
-    /// Writes the next frame into `buf`, whose length is the limit of the link, and returns its
-    /// length.
-    ///
-    /// A buffer of fewer than [`MIN_FRAME_BYTES`] gets nothing.
-    ///
-    /// # Panics
-    /// If `now` is earlier than in an earlier call.
-    pub fn poll_frame(&mut self, now: Time, buf: &mut [u8]) -> Option<usize> {
-        self.common.see(now);
-        if buf.len() < MIN_FRAME_BYTES {
-            return None;
-        }
-        if self.common.handshake.is_due(now)
-            && let Some(length) = self.common.emit_training(self.wanted_lanes(), now, buf)
-        {
-            return Some(length);
-        }
-        if self.common.state != LinkState::Active {
-            return None;
-        }
-        let count = self.tx.frame_phits(now, max_phits(buf.len()));
-        if count == 0 && !self.wants_idle_frame(now) {
-            return None;
-        }
-        let length = self.emit_data(count, buf);
-        if count > 0 {
-            self.tx.sent(count, now, &mut self.common.counters);
-            self.common.counters.tx_data_frames += 1;
-        } else {
-            self.common.counters.tx_idle_frames += 1;
-        }
-        self.common.counters.tx_frames += 1;
-        Some(length)
+        self.rx.wants_retry || self.tx.out.wants_probe || self.rx.acks.is_due(now)
     }
 
     fn emit_data(&mut self, count: usize, buf: &mut [u8]) -> usize {
         let word = self.control_word();
-        let lanes = self.tx.lanes();
+        let lanes = self.tx.out.lanes;
         let header = self.common.header(DataFrame::KIND, lanes);
         let length = emit_data(&header, &word, &self.tx.slices(count), buf)
             .expect("no more phits than the buffer holds");
@@ -179,8 +89,7 @@ impl Lcb {
         let status = if self.rx.wants_retry {
             self.rx.wants_retry = false;
             LinkStatus::RetryRequest
-        } else if self.tx.wants_probe {
-            self.tx.wants_probe = false;
+        } else if core::mem::take(&mut self.tx.out.wants_probe) {
             self.common.counters.tx_probes += 1;
             LinkStatus::Probe
         } else {
@@ -223,31 +132,11 @@ impl Lcb {
         }
     }
 
-    /// `phits` of `vc` have left the input queue: what [`InputQueue::take_acks`] gave.
-    ///
-    /// # Panics
-    /// If more than was received.
-    #[inline]
-    pub fn vc_freed(&mut self, vc: Vc, phits: u32) {
-        if phits > 0 {
-            self.rx.acks.free(vc, phits, self.common.now);
-        }
-    }
-
-    // Getters and commands that every link control block has.
-
-    calls_of_every_end!(InputQueue);
-
     // Getters.
 
     /// Credits left towards the peer, in phits.
     pub fn credits(&self, vc: Vc) -> u32 {
         self.tx.credits(vc)
-    }
-
-    /// Complete packets in the retry buffer.
-    pub fn unacknowledged_packets(&self) -> u64 {
-        self.tx.unacknowledged()
     }
 
     /// The longest packet that both ends take, in phits, EOP included.
@@ -283,20 +172,81 @@ fn idle_terms(config: &LinkConfig) -> ReceiveTerms {
     }
 }
 
+impl EndStatus for Lcb {
+    #[inline]
+    fn parts(&self) -> (&Common, &Outgoing, &LaneWatch) {
+        (&self.common, &self.tx.out, &self.rx.lanes)
+    }
+
+    /// Complete packets in the retry buffer.
+    fn unacknowledged_packets(&self) -> u64 {
+        self.tx.unacknowledged()
+    }
+
+    fn reorder_hold(&self) -> Duration {
+        self.rx.reorder_hold()
+    }
+}
+
 impl Session for Lcb {
+    type Config = LinkConfig;
     type Input = InputQueue;
 
-    fn common(&mut self) -> &mut Common {
-        &mut self.common
+    const MIN_FRAME_BYTES: usize = MIN_FRAME_BYTES;
+
+    fn made(config: LinkConfig, now: Time) -> (Self, InputQueue) {
+        let input = InputQueue::new(&config);
+        (Self::new(config, now), input)
     }
 
     #[inline]
-    fn link(&self) -> &Common {
-        &self.common
+    fn parts_mut(&mut self) -> (&mut Common, &mut Outgoing, &mut LaneWatch) {
+        (&mut self.common, &mut self.tx.out, &mut self.rx.lanes)
     }
 
-    fn tx_lanes(&self) -> u8 {
-        self.tx.lanes()
+    /// Phits go up speculatively.
+    fn on_frame(
+        &mut self,
+        now: Time,
+        frame: &Frame<'_>,
+        input: &mut InputQueue,
+    ) -> Result<(), FrameError> {
+        if frame.kind() != DataFrame::KIND {
+            return Err(FrameError::BadKind);
+        }
+        self.on_data(now, DataFrame::of(frame)?, input);
+        Ok(())
+    }
+
+    fn receive_timers(&mut self, now: Time, input: &mut InputQueue) {
+        self.rx.handle_timers(now, input, &mut self.common.counters);
+    }
+
+    fn transmit_timers(&mut self, now: Time) {
+        self.tx.handle_timers(now, &mut self.common.counters);
+    }
+
+    #[inline]
+    fn has_to_send(&self, now: Time) -> bool {
+        self.tx.has_data(now) || self.wants_idle_frame(now)
+    }
+
+    fn emit(&mut self, now: Time, buf: &mut [u8]) -> Option<(usize, bool)> {
+        let count = self.tx.frame_phits(now, max_phits(buf.len()));
+        if count == 0 && !self.wants_idle_frame(now) {
+            return None;
+        }
+        let length = self.emit_data(count, buf);
+        if count > 0 {
+            self.tx.sent(count, now, &mut self.common.counters);
+        }
+        Some((length, count > 0))
+    }
+
+    #[inline]
+    fn freed(&mut self, vc: usize, phits: u32) {
+        let now = self.common.now;
+        self.rx.acks.free(Vc::from_index(vc), phits, now);
     }
 
     fn send_on(&mut self, lanes: u8, now: Time) {
@@ -305,45 +255,14 @@ impl Session for Lcb {
         self.rx.acks.urge();
     }
 
-    fn rx_lanes(&mut self) -> &mut LaneWatch {
-        &mut self.rx.lanes
-    }
-
-    fn receives_on(&self) -> &LaneWatch {
-        &self.rx.lanes
-    }
-
-    fn call(&mut self, now: Time) {
-        self.tx.call(now);
-    }
-
-    fn way_and_back(&self) -> &RoundTrip {
-        self.tx.round_trip()
-    }
-
     #[inline]
     fn own_deadline(&self) -> Time {
         let received = self.rx.deadline().min(self.rx.acks.due());
         received.min(self.tx.deadline())
     }
 
-    #[inline]
-    fn owed_since(&self) -> Time {
-        self.tx.owed_since
-    }
-
-    fn hold(&self) -> Duration {
-        self.rx.reorder_hold()
-    }
-
-    fn unacknowledged(&self) -> u64 {
-        self.unacknowledged_packets()
-    }
-
-    fn inspect_lanes(&mut self, training: &Training, frames: u32) {
-        let cable = &self.common.handshake.cable;
-        self.rx
-            .inspect_lanes(&training.pattern, cable, frames, &mut self.common.counters);
+    fn was_trained(&mut self, _: &Training) {
+        self.rx.rejects_in_row = 0;
     }
 
     fn lanes_changed(&mut self, input: &mut InputQueue) {
@@ -376,21 +295,5 @@ impl Session for Lcb {
         let discarded = self.tx.stop(&mut self.common.counters);
         self.rx.abort(input);
         discarded
-    }
-}
-
-impl LinkControlBlock for Lcb {
-    type Config = LinkConfig;
-    type Input = InputQueue;
-
-    link_control_calls!();
-
-    fn new(config: LinkConfig, now: Time) -> (Self, InputQueue) {
-        let input = InputQueue::new(&config);
-        (Self::new(config, now), input)
-    }
-    #[inline]
-    fn vc_freed(&mut self, vc: usize, freed: u32) {
-        self.vc_freed(Vc::from_index(vc), freed);
     }
 }

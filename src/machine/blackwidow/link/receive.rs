@@ -1,6 +1,5 @@
 //! The receiving half of the link control block.
 
-use phitwire_framing::carrier::lanes::LANES;
 use phitwire_framing::yarc::control::ControlWord;
 use phitwire_framing::yarc::crc16::PacketCrc;
 use phitwire_framing::yarc::packet::{EopStatus, MAX_PACKET_PHITS, head_vc};
@@ -78,7 +77,6 @@ pub(super) struct Receiver {
     pub acks: Acks,
     pub lanes: LaneWatch,
     /// A lane was charged since the flag was last cleared.
-    pub lanes_charged: bool,
     /// Error recovery: nothing is taken until the packet at `here` comes again.
     recovering: bool,
     /// The next frame out asks for a retry.
@@ -88,7 +86,7 @@ pub(super) struct Receiver {
     /// The request was made once in this recovery, so that its answer measures a round trip.
     single_request: bool,
     recovery_time: RoundTrip,
-    rejects_in_row: u32,
+    pub rejects_in_row: u32,
     last_phit: Time,
     silence: Duration,
     held: Resequencer,
@@ -115,7 +113,6 @@ impl Receiver {
             window: terms.window.into(),
             acks: Acks::new(&terms, profile.ack_delay),
             lanes: LaneWatch::new(terms.lanes, terms.lane_threshold),
-            lanes_charged: false,
             recovering: false,
             wants_retry: false,
             retry_due: Time::NEVER,
@@ -369,13 +366,13 @@ impl Receiver {
         let Ok(status) = self.crc.verify(eop.content()) else {
             counters.rx_crc_errors += 1;
             let charged = self.lanes.rejected(packet, contents(copy));
-            self.charge(charged, 1, counters);
+            self.lanes.note(charged, 1, counters);
             self.fault(now, input, counters);
             return false;
         };
         if self.lanes.waits() {
             let charged = self.lanes.accepted(packet, contents(copy));
-            self.charge(charged, 1, counters);
+            self.lanes.note(charged, 1, counters);
         }
         if !input.end(eop, Verdict::Accepted) {
             // Paper, section 4.3: excised by the input queue; the sender will time out and
@@ -397,27 +394,6 @@ impl Receiver {
         self.acks
             .accepted(head_vc(self.copy[0].content()), phits, packet + 1, now);
         true
-    }
-
-    fn charge(&mut self, lanes: u8, retries: u32, counters: &mut LinkCounters) {
-        self.lanes_charged |= lanes != 0;
-        for lane in 0..LANES {
-            counters.lane_retries[lane] += u64::from(lanes >> lane & 1) * u64::from(retries);
-        }
-    }
-
-    /// A training pattern arrived while data flows.
-    pub fn inspect_lanes(
-        &mut self,
-        pattern: &phitwire_framing::carrier::training::Pattern,
-        cable: &phitwire_framing::carrier::lanes::Permutation,
-        frames: u32,
-        counters: &mut LinkCounters,
-    ) {
-        let charged = self.lanes.inspect(pattern, cable, frames);
-        self.charge(charged, frames, counters);
-        self.lanes_charged = true; // A lane may also have been lost without a charge.
-        self.rejects_in_row = 0;
     }
 
     /// Closes the open packet, if any, with a `transmit_error` end and a corrected CRC, and enters

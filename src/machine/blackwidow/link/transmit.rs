@@ -9,8 +9,8 @@ use super::output_credits::OutputCredits;
 use super::retry_buffer::RetryBuffer;
 use crate::link::LinkCounters;
 use crate::link::config::{LinkConfig, LinkProfile};
+use crate::link::outgoing::Outgoing;
 use crate::link::pacing::LineClock;
-use crate::link::round_trip::RoundTrip;
 use crate::time::Time;
 
 /// Phits sent after a time-out until something is acknowledged: at least three whole packets.
@@ -38,30 +38,14 @@ pub(super) struct Transmitter {
     buffer: RetryBuffer,
     credits: OutputCredits,
     window: u16,
-    lanes: u8,
     crc: PacketCrc,
     /// The rest of the open packet is dropped up to its end.
     swallowing: bool,
     /// Command: damage the next packet. `Some(true)`: the packet is the open one.
     damage: Option<bool>,
-    round_trip: RoundTrip,
     line: LineClock,
     burst: u64,
-    /// When something was last sent into silence or acknowledged.
-    timer_from: Time,
-    /// The peer was asked since then.
-    asked: bool,
-    /// How often it was asked for credits alone.
-    credit_tries: u32,
-    /// After a time-out only a few packets go out until something is acknowledged.
-    probation: bool,
-    /// The oldest packet when the cursor last went back because the peer asked, and when.
-    answered: Option<(u64, Time)>,
-    /// The next frame out asks for an acknowledgement at once.
-    pub wants_probe: bool,
-    /// Since when the peer has acknowledged nothing of what it was sent or not answered a question,
-    /// for [`LinkProfile::give_up`]; never while it owes nothing.
-    pub owed_since: Time,
+    pub out: Outgoing,
 }
 
 impl Transmitter {
@@ -75,11 +59,9 @@ impl Transmitter {
             ),
             credits: OutputCredits::new([0; 2], config.max_packet_phits.into()),
             window: 0,
-            lanes: 0,
             crc: PacketCrc::new(),
             swallowing: false,
             damage: None,
-            round_trip: RoundTrip::new(profile.min_retry_timeout, profile.max_retry_timeout),
             line: LineClock::new(
                 phitwire_framing::yarc::phit::PHIT_BITS.into(),
                 config.rate,
@@ -87,13 +69,7 @@ impl Transmitter {
                 7,
             ),
             burst: profile.burst_phits.into(),
-            timer_from: now,
-            asked: false,
-            credit_tries: 0,
-            probation: false,
-            answered: None,
-            wants_probe: false,
-            owed_since: Time::NEVER,
+            out: Outgoing::new(0, profile, now),
         }
     }
 
@@ -102,15 +78,8 @@ impl Transmitter {
         debug_assert_eq!(self.buffer.unacknowledged(), 0, "ended before");
         self.credits = OutputCredits::new(terms.credits, terms.max_packet);
         self.window = terms.window;
-        self.lanes = terms.lanes;
         self.line.set_lanes(terms.lanes);
-        self.timer_from = now;
-        self.owed_since = Time::NEVER;
-        self.asked = false;
-        self.credit_tries = 0;
-        self.probation = false;
-        self.answered = None;
-        self.wants_probe = false;
+        self.out.restart(terms.lanes, now);
     }
 
     /// Ends a session: what was not acknowledged is discarded, because the peer may or may not have
@@ -244,21 +213,13 @@ impl Transmitter {
             .map_err(|_| BadWord::VcAck)?;
         if done.packets > 0 {
             counters.tx_acked_packets += done.packets;
-            self.probation = false;
+            self.out.probation = false;
             if let Some(round_trip) = done.round_trip {
-                self.round_trip.sample(round_trip);
+                self.out.round_trip.sample(round_trip);
             }
         }
         if done.packets > 0 || freed > 0 {
-            self.timer_from = now;
-            self.owed_since = if self.buffer.awaits() {
-                now
-            } else {
-                Time::NEVER
-            };
-            self.asked = false;
-            self.credit_tries = 0;
-            self.wants_probe = false;
+            self.out.paid(self.buffer.awaits(), now);
         }
         if word.status == LinkStatus::RetryRequest {
             self.retry_requested(now, counters);
@@ -269,33 +230,27 @@ impl Transmitter {
     /// The peer asks for everything from the oldest unacknowledged packet on.
     fn retry_requested(&mut self, now: Time, counters: &mut LinkCounters) {
         let oldest = self.buffer.acked();
-        let under_way = self.answered.is_some_and(|(packet, at)| {
-            packet == oldest && now.since(at) < self.round_trip.shortest()
-        });
-        if under_way {
+        if self.out.is_answered(oldest, now) {
             counters.tx_retry_requests_ignored += 1;
         } else if self.buffer.rewind() {
             counters.tx_rewinds_requested += 1;
-            self.answered = Some((oldest, now));
-            self.probation = false;
-            self.timer_from = now;
+            self.out.answer(oldest, now);
         }
     }
 
     /// Goes back because the lanes changed: whatever is under way will be dropped.
     pub fn set_lanes(&mut self, lanes: u8, now: Time) {
-        self.lanes = lanes;
+        self.out.lanes = lanes;
         self.line.set_lanes(lanes);
         self.buffer.rewind();
-        self.probation = false;
-        self.timer_from = now;
+        self.out.again(now);
     }
 
     /// Command: go back as if asked to.
     pub fn force_retry(&mut self, now: Time, counters: &mut LinkCounters) {
         if self.buffer.rewind() {
             counters.tx_rewinds_forced += 1;
-            self.timer_from = now;
+            self.out.timer_from = now;
         }
     }
 
@@ -303,7 +258,7 @@ impl Transmitter {
     #[inline]
     fn sendable(&self) -> u64 {
         let pending = self.buffer.pending();
-        if self.probation {
+        if self.out.probation {
             pending.min(PROBATION_PHITS.saturating_sub(self.buffer.in_flight()))
         } else {
             pending
@@ -362,48 +317,20 @@ impl Transmitter {
         let (_, again) = self.buffer.advance(count, now);
         counters.tx_phits += count as u64;
         counters.tx_retransmitted_packets += again;
-        if !waited {
-            self.timer_from = now;
-        }
-        if self.owed_since == Time::NEVER {
-            self.owed_since = now;
-        }
-    }
-
-    /// Asks a peer that has been silent whether it is there; from now on it owes an answer.
-    pub fn call(&mut self, now: Time) {
-        self.wants_probe = true;
-        self.owed_since = self.owed_since.min(now);
+        self.out.sent(waited, now);
     }
 
     /// The peer is there: it owes nothing but what it was sent.
     #[inline]
     pub fn heard(&mut self) {
-        if !self.buffer.awaits() {
-            self.owed_since = Time::NEVER;
-        }
-    }
-
-    /// Whether the peer owes us something: an acknowledgement, or credits.
-    #[inline]
-    fn waiting(&self) -> bool {
-        self.buffer.outstanding() || self.credits.is_used()
+        self.out.heard(self.buffer.awaits());
     }
 
     /// When to ask again for what the peer owes us.
     #[inline]
     fn retry_deadline(&self) -> Time {
-        if !self.waiting() {
-            return Time::NEVER;
-        }
-        let patience = if !self.buffer.outstanding() {
-            self.round_trip.credit_timeout(self.credit_tries)
-        } else if self.asked {
-            self.round_trip.timeout()
-        } else {
-            self.round_trip.probe_timeout()
-        };
-        self.timer_from + patience
+        let outstanding = self.buffer.outstanding();
+        self.out.retry_deadline(outstanding, self.credits.is_used())
     }
 
     /// The earliest deadline: a retry timer, or phits that will have gone over a paced line.
@@ -417,33 +344,15 @@ impl Transmitter {
         }
     }
 
-    /// Expires the retry timer. First the peer is asked what it has, because an idle frame costs
-    /// little and also shows it a lost tail; then the cursor goes back (paper, section 4.3: the
-    /// sender will time out and retransmit).
+    /// Expires the retry timer (paper, section 4.3: the sender will time out and retransmit).
     pub fn handle_timers(&mut self, now: Time, counters: &mut LinkCounters) {
         if self.retry_deadline() > now {
             return;
         }
-        self.wants_probe = true;
-        self.timer_from = now;
-        if !self.buffer.outstanding() {
-            self.credit_tries += 1;
-        } else if !self.asked {
-            self.asked = true;
-        } else {
-            self.round_trip.back_off();
+        if self.out.expire(self.buffer.outstanding(), now) {
             self.buffer.rewind();
             counters.tx_rewinds_timeout += 1;
-            self.probation = true;
         }
-    }
-
-    pub fn round_trip(&self) -> &RoundTrip {
-        &self.round_trip
-    }
-
-    pub fn lanes(&self) -> u8 {
-        self.lanes
     }
 
     pub fn credits(&self, vc: Vc) -> u32 {

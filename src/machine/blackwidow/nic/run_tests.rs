@@ -4,6 +4,7 @@ use phitwire_framing::carrier::frame::LinkEnd;
 
 use super::test_bench::{A, B, Pair, config, events};
 use super::*;
+use crate::link::{EndStatus, LinkControlBlock};
 use crate::machine::tests::joined::SECOND;
 use crate::nic::*;
 use crate::node::Node;

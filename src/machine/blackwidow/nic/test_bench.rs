@@ -4,7 +4,7 @@ use phitwire_framing::carrier::frame::LinkEnd;
 use phitwire_framing::yarc::packet::{PacketBuf, Vc};
 
 use super::{BlackWidowNic, NicConfig, NicConfigBuilder, NicEvent};
-use crate::link::{EndName, LinkConfig, LinkProfile};
+use crate::link::{EndName, EndStatus, LinkConfig, LinkControlBlock, LinkProfile};
 use crate::machine::blackwidow::link::STANDARD;
 use crate::machine::blackwidow::link::{InputQueue, Lcb};
 use crate::machine::tests::joined::{Joined, SECOND};
@@ -154,7 +154,7 @@ impl RawPeer {
             }
         }
         let freed = self.input.take_acks(vc);
-        self.lcb.vc_freed(vc, freed);
+        self.lcb.vc_freed(vc.index(), freed);
         packets
     }
 }

@@ -5,14 +5,13 @@ use phitwire_framing::yarc::packet::Vc;
 use super::{RouterEvent, Yarc};
 use crate::device::{
     DeviceError, DeviceEvent, EndAccount, LinkEnd, LinkFault, LinkView, RegisterName, Registers,
-    Units, link_view_by_own_methods,
+    Units,
 };
+use crate::link::{EndStatus, LinkControlBlock};
 use crate::machine::blackwidow::link::{InputQueue, Lcb};
 use crate::time::Time;
 
 impl LinkView for Lcb {
-    link_view_by_own_methods!();
-
     fn account(&self) -> EndAccount {
         let counters = self.counters();
         EndAccount {

@@ -13,7 +13,7 @@ use crate::chip::{
     Chip, ChipConfig, ChipCore, Links, RegisterError, RouterClock, calls_of_the_core,
 };
 use crate::device::{NodeAccount, Registers};
-use crate::link::{Change, LinkConfig, LinkEvent};
+use crate::link::{Change, EndStatus, LinkConfig, LinkEvent};
 use crate::machine::blackwidow::link::Lcb;
 use crate::machine::blackwidow::route::registers::{ChipRegisters, PORTS};
 use crate::node::PortId;

@@ -2,7 +2,7 @@ use phitwire_framing::yarc::packet::{EopStatus, Head, check_packet, eop_status, 
 
 use super::*;
 use crate::chip::tests::{self, FRAME, Joining};
-use crate::link::{DownReason, LinkConfigBuilder};
+use crate::link::{DownReason, LinkConfigBuilder, LinkControlBlock};
 use crate::machine::blackwidow::link::tests::harness;
 use crate::machine::blackwidow::router::harness::{cut, flat_chip, head, packet};
 use crate::node::{Node, WakeReason};

@@ -1,23 +1,103 @@
-//! From nodes and links to partitions.
+//! From nodes and encoded links to partitions.
 
 use std::sync::{Arc, Mutex};
 
 use super::{EncodedNode, EncodedPartition, TerminalNode, Traffic};
 use crate::link::LinkControlBlock;
 use crate::link::impair::Netem;
+use crate::net::{Clock, End, Network as _, NodeRef, PlanError, Profile, Runtime};
+use crate::sim::direct::config::ConfigError;
 use crate::sim::direct::model::CycleModel;
 use crate::sim::direct::partition::Partition;
+use crate::sim::direct::places::Places;
 use crate::sim::direct::shared::Shared;
 use crate::sim::fabric::NodeId;
 use crate::time::Duration;
 
+/// The configuration of a link of model `M`.
+pub(crate) type LinkOf<M> = <<M as CycleModel>::End as LinkControlBlock>::Config;
+
+/// What makes the nodes of a network.
+pub(crate) trait Nodes<M: CycleModel> {
+    /// A router; `None` if the chip is not there.
+    ///
+    /// # Errors
+    /// See [`PlanError`].
+    fn router(&self, chip: u32, runtime: &Runtime) -> Result<Option<M::Router>, PlanError>;
+    /// The links of a network interface, port by port.
+    ///
+    /// # Errors
+    /// See [`PlanError`].
+    fn links(&self, nic: u32, runtime: &Runtime) -> Result<Vec<LinkOf<M>>, PlanError>;
+    /// Cycles that frames travel on a link.
+    ///
+    /// # Errors
+    /// [`ConfigError::Topology`].
+    fn cycles(&self, link: usize) -> Result<u32, ConfigError>;
+    /// The run of the nodes.
+    fn runtime(&self, usual: Runtime) -> Runtime {
+        usual
+    }
+}
+
+/// The partitions of a network whose links are encoded, with windows of that many cycles.
+///
+/// # Errors
+/// Those of `nodes`.
+pub(crate) fn encoded<M: CycleModel>(
+    network: &M::Topology,
+    places: &Places,
+    nodes: &impl Nodes<M>,
+    (seed, netem): (u64, Option<Netem>),
+    (shared, terminals): (Shared<M>, Vec<Vec<M::Terminal>>),
+    window: u32,
+) -> Result<Vec<Partition<M>>, ConfigError> {
+    let runtime = nodes.runtime(Runtime {
+        // The chip's own depths and time: what is simulated is the machine, not a lab.
+        clock: Some(Clock::Paced { dilation: 1 }),
+        profile: Some(Profile::Paper),
+        frames_overtake: netem.is_some_and(|netem| netem.may_overtake()),
+        seed,
+        ..Runtime::new(network.name(), 1)
+    });
+    let mut builder = Builder::new(seed, shared, terminals);
+    let mut chips = vec![Place::NOWHERE; places.chips.len()];
+    for (partition, here) in (0..).zip(places.placed(0..chips.len())) {
+        for (chip, index) in here {
+            if let Some(router) = nodes.router(chip, &runtime)? {
+                chips[index] = builder.add_router(partition, chip, router);
+            }
+        }
+    }
+    let mut terminals = vec![Place::NOWHERE; places.terminals.len()];
+    for node in network.nodes() {
+        let NodeRef::Processor(nic) = node else {
+            continue;
+        };
+        for (port, link) in (0..).zip(nodes.links(nic, &runtime)?) {
+            let place = places.of(End { node, port })?;
+            terminals[places.terminal(nic, port)] = builder.add_terminal(place, link);
+        }
+    }
+    let at = |End { node, port }| match node {
+        NodeRef::Chip(chip) => (chips[chip as usize], port),
+        NodeRef::Processor(nic) => (terminals[places.terminal(nic, port)], 0),
+    };
+    for link in 0..network.link_count() {
+        let (a, b) = network.ends(link);
+        let latency = M::CYCLE.times(nodes.cycles(link)?.into());
+        builder.connect(link as u32, [at(a), at(b)], latency, netem);
+    }
+    Ok(builder.finish(window as usize))
+}
+
 /// Where a node went: partition and number there.
 #[derive(Clone, Copy, Debug)]
-pub struct Place(usize, NodeId);
+struct Place(usize, NodeId);
 
 impl Place {
     /// Where nothing went.
-    pub const NOWHERE: Self = Self(0, NodeId(u32::MAX));
+    const NOWHERE: Self = Self(0, NodeId(u32::MAX));
 }
 
 /// What becomes a partition.
@@ -28,14 +108,14 @@ struct Part<M: CycleModel> {
 }
 
 /// Partitions with encoded links while they are made.
-pub struct Builder<M: CycleModel> {
+struct Builder<M: CycleModel> {
     shared: Shared<M>,
     parts: Vec<Part<M>>,
 }
 
 impl<M: CycleModel> Builder<M> {
     /// Partitions with these terminals and nothing else.
-    pub fn new(seed: u64, shared: Shared<M>, terminals: Vec<Vec<M::Terminal>>) -> Self {
+    fn new(seed: u64, shared: Shared<M>, terminals: Vec<Vec<M::Terminal>>) -> Self {
         let part = |terminals| {
             let traffic = Traffic {
                 shared: shared.clone(),
@@ -52,7 +132,7 @@ impl<M: CycleModel> Builder<M> {
     }
 
     /// Adds the router of a chip of the topology.
-    pub fn add_router(&mut self, partition: u32, chip: u32, router: M::Router) -> Place {
+    fn add_router(&mut self, partition: u32, chip: u32, router: M::Router) -> Place {
         let Part { chips, nodes, .. } = &mut self.parts[partition as usize];
         let id = nodes.fabric.add(EncodedNode::Router(Box::new(router)));
         nodes.chips.push(id);
@@ -61,12 +141,7 @@ impl<M: CycleModel> Builder<M> {
     }
 
     /// Adds the link end of a terminal, by its number in its partition.
-    pub fn add_terminal(
-        &mut self,
-        partition: u32,
-        number: u32,
-        config: <M::End as LinkControlBlock>::Config,
-    ) -> Place {
+    fn add_terminal(&mut self, (partition, number): (u32, u32), config: LinkOf<M>) -> Place {
         let nodes = &mut self.parts[partition as usize].nodes;
         let endpoint = TerminalNode::new(config, number as usize, Arc::clone(&nodes.traffic));
         let id = nodes
@@ -76,7 +151,7 @@ impl<M: CycleModel> Builder<M> {
     }
 
     /// Joins the ends A and B of a link.
-    pub fn connect(
+    fn connect(
         &mut self,
         link: u32,
         [(Place(part_a, a), port_a), (Place(part_b, b), port_b)]: [(Place, u8); 2],
@@ -95,7 +170,7 @@ impl<M: CycleModel> Builder<M> {
     }
 
     /// The partitions, with windows of that many cycles.
-    pub fn finish(self, window: usize) -> Vec<Partition<M>> {
+    fn finish(self, window: usize) -> Vec<Partition<M>> {
         let count = self.parts.len();
         let parts = (0..).zip(self.parts);
         parts

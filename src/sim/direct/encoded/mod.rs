@@ -20,6 +20,7 @@ use super::exchange::Mail;
 use super::model::{ChipView, CycleModel, LinkAccount};
 use super::shared::Shared;
 use crate::device::LinkView as _;
+use crate::link::EndStatus;
 use crate::link::impair::Netem;
 use crate::sim::check;
 use crate::sim::fabric::{Direction, Fabric, LinkId, LinkSpec, NodeId};

@@ -5,6 +5,7 @@ use core::cell::Cell;
 use phitwire_framing::aries::flit::{Flit, MAX_PACKET_FLITS};
 
 use super::{Aries, Lanes};
+use crate::kit::bits;
 use crate::machine::aries::route::registers::FIRST_NIC_PORT;
 use crate::machine::aries::router::Ports;
 use crate::machine::aries::router::pipeline::LOAD_CYCLES;
@@ -81,10 +82,8 @@ impl Window<'_> {
     }
 
     /// Returns the credits of this window for packets that were taken whole.
-    pub(super) fn free(&mut self, mut ports: u64) {
-        while ports != 0 {
-            let port = ports.trailing_zeros() as usize;
-            ports &= ports - 1;
+    pub(super) fn free(&mut self, ports: u64) {
+        for port in bits(ports) {
             let mut freeing = self.lanes.freeing[port];
             let (first, count) = Aries::lanes(port);
             let end = self.base + self.size as u64;
@@ -106,10 +105,8 @@ impl Window<'_> {
     }
 
     /// Sends what this window has of packets that were handed over whole.
-    pub(super) fn send_leaving(&mut self, mut ports: u64) {
-        while ports != 0 {
-            let port = ports.trailing_zeros() as usize;
-            ports &= ports - 1;
+    pub(super) fn send_leaving(&mut self, ports: u64) {
+        for port in bits(ports) {
             let mut leaving = self.lanes.leaving[port];
             let end = self.base + self.size as u64;
             while leaving.from < leaving.to && leaving.cycle < end {

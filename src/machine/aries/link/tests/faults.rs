@@ -1,10 +1,10 @@
 //! What a wire does to frames, one thing at a time, on both profiles.
 
 use super::harness::{Aries, Pair, aries, config, live, with};
-use crate::link::ErrorInjection;
 use crate::link::tests::end::Drain;
 use crate::link::tests::rig::Link;
 use crate::link::tests::rig::{A, B};
+use crate::link::{EndStatus, ErrorInjection};
 use crate::machine::aries::link::SetProfile;
 use crate::time::Duration;
 

@@ -8,13 +8,9 @@ use phitwire_framing::aries::set::{ControlSet, DATA_FLITS, DataSet, Set, SetByte
 use phitwire_framing::carrier::frame::FrameHeader;
 use proptest::prelude::*;
 
-use crate::link::common::Common;
-use crate::link::tests::rig::{self, FRAME_BYTES, Link, forward, lcb_methods};
+use crate::link::tests::rig::{self, FRAME_BYTES, Link};
 pub use crate::link::tests::rig::{A, B};
-use crate::link::{
-    LaneRate, LinkClock, LinkConfig, LinkConfigBuilder, LinkCounters, LinkEvent, LinkProfile,
-    LinkStandard, LinkState,
-};
+use crate::link::{EndStatus, LaneRate, LinkClock, LinkConfigBuilder, LinkProfile, LinkStandard};
 use crate::machine::aries::link::SetCounters;
 use crate::machine::aries::link::scrambler::Scrambler;
 use crate::machine::aries::link::{
@@ -30,8 +26,6 @@ pub type End = rig::End<Aries>;
 
 /// Four sets and the header.
 pub(crate) const SMALL: usize = set_frame_len(4);
-
-lcb_methods! { forward AriesLcb, AriesInput; }
 
 pub(crate) fn config(end: usize) -> LinkConfigBuilder {
     rig::config::<Aries>(end)
@@ -199,11 +193,6 @@ impl Link for Aries {
         Pair::cabled(seed, paper(A), paper(B), Duration::from_us(2))
     }
 
-    fn made(config: AriesLinkConfig, now: Time) -> (AriesLcb, AriesInput) {
-        let input = AriesInput::new(&config);
-        (AriesLcb::new(config, now), input)
-    }
-
     fn packet(vc: usize, id: u32, flits: usize) -> Vec<Flit> {
         packet(vc, id, flits)
     }
@@ -229,10 +218,6 @@ impl Link for Aries {
         sets.private_flits + sets.common_flits
     }
 
-    fn vc_freed(lcb: &mut AriesLcb, vc: usize, flits: u32) {
-        lcb.vc_freed(vc, flits);
-    }
-
     fn is_settled(lcb: &AriesLcb) -> bool {
         lcb.unacknowledged_sets() == 0
     }
@@ -247,10 +232,6 @@ impl Link for Aries {
 
     fn pop(input: &mut AriesInput, vc: usize) -> Flit {
         input.pop(vc).unwrap()
-    }
-
-    fn take_acks(input: &mut AriesInput, vc: usize) -> u32 {
-        input.take_acks(vc)
     }
 
     fn is_whole(flits: &[Flit]) -> bool {
@@ -337,6 +318,14 @@ impl Link for Aries {
             Command::LoseClock { us } => lcb.lose_clock(now, Duration::from_us(us)),
             Command::Load(load) => lcb.set_load(load),
         }
+    }
+
+    fn force_retry(lcb: &mut AriesLcb, now: Time) {
+        lcb.force_retry(now);
+    }
+
+    fn soft_error_next(lcb: &mut AriesLcb) {
+        lcb.soft_error_next();
     }
 
     fn frame_bytes() -> BoxedStrategy<usize> {

@@ -4,11 +4,11 @@ use phitwire_framing::aries::flit::{Flit, VCS};
 use phitwire_framing::aries::set::{ControlSet, Set, Tail};
 
 use super::harness::{Aries, Pair, data, frame_changed, frame_with, packet};
-use crate::link::LinkCounters;
 use crate::link::tests::end::Drain;
 use crate::link::tests::hostile::never_panics;
 use crate::link::tests::rig::Link;
 use crate::link::tests::rig::{A, B};
+use crate::link::{EndStatus, LinkCounters};
 use crate::machine::aries::link::SetCounters;
 use crate::rng::Rng;
 use crate::time::Duration;

@@ -1,8 +1,8 @@
 //! Lanes that are given up: how many, and on the chip's own terms.
 
 use super::harness::{Pair, aries, config, paper_of, with};
-use crate::link::LinkState;
 use crate::link::tests::rig::{A, B, SECOND};
+use crate::link::{EndStatus, LinkState};
 use crate::machine::aries::link::SetProfile;
 use crate::time::Duration;
 

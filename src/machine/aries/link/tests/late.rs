@@ -4,6 +4,7 @@ use phitwire_framing::aries::flit::VCS;
 use phitwire_framing::aries::set::{ControlSet, Set};
 
 use super::harness::{Pair, data, frame_with, packet};
+use crate::link::EndStatus;
 use crate::link::tests::end::Drain;
 use crate::link::tests::rig::{A, B, SECOND};
 use crate::time::Duration;

@@ -1,6 +1,7 @@
 //! Both profiles behind the netem decorator.
 
 use super::harness::{Pair, live, paper};
+use crate::link::LinkControlBlock;
 use crate::link::impair::{Impairment, Netem};
 use crate::link::tests::rig::FRAME_BYTES;
 use crate::link::tests::rig::{A, B};
@@ -56,7 +57,7 @@ fn run_netem(words: &str, seed: u64, a: AriesLinkConfig, b: AriesLinkConfig, wha
             return;
         }
         assert!(now < end_of_test, "{what}: {}", pair.state());
-        let wakes = pair.ends.iter().filter_map(|end| end.lcb.next_wakeup());
+        let wakes = pair.ends.iter().map(|end| end.lcb.next_wakeup());
         let arrivals = wires.iter().filter_map(Impairment::next_deadline);
         let next = wakes.chain(arrivals).min().unwrap();
         pair.now = next.max(now + Duration::from_ps(1_000));

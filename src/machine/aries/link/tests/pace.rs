@@ -2,7 +2,7 @@
 
 use super::harness::{Pair, aries, config};
 use crate::link::tests::rig::{A, B};
-use crate::link::{LaneRate, LinkClock, LinkProfile};
+use crate::link::{EndStatus, LaneRate, LinkClock, LinkProfile};
 use crate::machine::aries::link::SetProfile;
 use crate::machine::aries::link::rates;
 use crate::time::{Duration, Time};

@@ -6,7 +6,7 @@ use phitwire_framing::carrier::lanes::Permutation;
 use super::harness::{Pair, aries, config, live, with};
 use crate::link::tests::end::Drain;
 use crate::link::tests::rig::{A, B, SECOND};
-use crate::link::{LaneRate, LinkEvent};
+use crate::link::{EndStatus, LaneRate, LinkEvent};
 use crate::machine::aries::link::{AriesLinkConfig, SetProfile};
 use crate::time::Duration;
 

@@ -5,6 +5,7 @@ use phitwire_framing::aries::flit::Flit;
 use super::harness::{Pair, packet};
 use crate::link::tests::end::Drain;
 use crate::link::tests::rig::{A, B};
+use crate::link::{EndStatus, LinkControlBlock};
 use crate::machine::aries::link::AriesLcb;
 use crate::rng::Rng;
 use crate::time::Duration;

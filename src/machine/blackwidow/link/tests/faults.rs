@@ -7,7 +7,7 @@ use super::harness::{Pair, REQUEST, RESPONSE, TINY, config, live, packet};
 use crate::link::tests::end::Drain;
 use crate::link::tests::pair::Wire;
 use crate::link::tests::rig::{A, B, SECOND};
-use crate::link::{LinkEvent, LinkProfile};
+use crate::link::{EndStatus, LinkControlBlock, LinkEvent, LinkProfile};
 use crate::time::Duration;
 
 #[test]

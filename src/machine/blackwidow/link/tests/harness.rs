@@ -12,16 +12,14 @@ use phitwire_framing::yarc::packet::{EopStatus, Head, Vc};
 use phitwire_framing::yarc::phit::{Phit, PhitKind};
 use proptest::prelude::*;
 
-use crate::link::common::Common;
-use crate::link::tests::rig::{self, Link, forward, lcb_methods};
+use crate::link::tests::rig::{self, Link};
 pub use crate::link::tests::rig::{A, B};
 use crate::link::{
-    LaneRate, LinkClock, LinkConfig, LinkConfigBuilder, LinkCounters, LinkEvent, LinkProfile,
-    LinkStandard, LinkState,
+    EndStatus, LaneRate, LinkClock, LinkConfig, LinkConfigBuilder, LinkProfile, LinkStandard,
 };
 use crate::machine::blackwidow::link::{InputQueue, Lcb};
 use crate::machine::blackwidow::link::{STANDARD, rates};
-use crate::time::{Duration, Time};
+use crate::time::Time;
 
 /// The links of YARC.
 pub struct Yarc;
@@ -32,8 +30,6 @@ pub const REQUEST: usize = Vc::Request.index();
 pub const RESPONSE: usize = Vc::Response.index();
 /// The smallest frames there are: 48 phits.
 pub const TINY: usize = frame_len(48);
-
-lcb_methods! { forward Lcb, InputQueue; }
 
 pub fn config(end: usize) -> LinkConfigBuilder {
     rig::config::<Yarc>(end)
@@ -146,11 +142,6 @@ impl Link for Yarc {
         Pair::with(seed, end(A), end(B), TINY)
     }
 
-    fn made(config: LinkConfig, now: Time) -> (Lcb, InputQueue) {
-        let input = InputQueue::new(&config);
-        (Lcb::new(config, now), input)
-    }
-
     fn packet(vc: usize, id: u32, phits: usize) -> Vec<Phit> {
         packet(Vc::from_index(vc), id, phits)
     }
@@ -171,20 +162,12 @@ impl Link for Yarc {
         lcb.config().profile().input_phits_per_vc
     }
 
-    fn vc_freed(lcb: &mut Lcb, vc: usize, phits: u32) {
-        lcb.vc_freed(Vc::from_index(vc), phits);
-    }
-
     fn len(input: &InputQueue, vc: usize) -> u32 {
         input.len(Vc::from_index(vc))
     }
 
     fn pop(input: &mut InputQueue, vc: usize) -> Phit {
         input.pop(Vc::from_index(vc))
-    }
-
-    fn take_acks(input: &mut InputQueue, vc: usize) -> u32 {
-        input.take_acks(Vc::from_index(vc))
     }
 
     fn is_whole(phits: &[Phit]) -> bool {
@@ -254,6 +237,14 @@ impl Link for Yarc {
 
     fn command(_: &mut Lcb, command: Infallible, _: Time) {
         match command {}
+    }
+
+    fn force_retry(lcb: &mut Lcb, now: Time) {
+        lcb.force_retry(now);
+    }
+
+    fn soft_error_next(lcb: &mut Lcb) {
+        lcb.soft_error_next();
     }
 
     fn frame_bytes() -> BoxedStrategy<usize> {

@@ -6,10 +6,10 @@ use phitwire_framing::yarc::packet::Vc;
 use phitwire_framing::yarc::phit::{Phit, PhitKind};
 
 use super::harness::{Pair, REQUEST, frame_changed, frame_with, packet};
-use crate::link::LinkCounters;
 use crate::link::tests::end::Drain;
 use crate::link::tests::hostile::never_panics;
 use crate::link::tests::rig::{A, B};
+use crate::link::{EndStatus, LinkCounters};
 use crate::time::Duration;
 
 #[test]

@@ -17,7 +17,7 @@ use super::harness::{Pair, REQUEST, RESPONSE, config};
 use crate::link::tests::end::Drain;
 use crate::link::tests::pair::Wire;
 use crate::link::tests::rig::{A, B, SECOND};
-use crate::link::{LinkCounters, LinkProfile};
+use crate::link::{EndStatus, LinkCounters, LinkProfile};
 use crate::time::Duration;
 
 /// Ages in packets: around what 15, 16, 17 and 32 bits tell apart, a window more and less, and far

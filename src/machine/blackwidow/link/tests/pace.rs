@@ -2,7 +2,7 @@
 
 use super::harness::{Pair, REQUEST, config};
 use crate::link::tests::rig::{A, B, SECOND};
-use crate::link::{LaneRate, LinkClock, LinkProfile};
+use crate::link::{EndStatus, LaneRate, LinkClock, LinkProfile};
 use crate::machine::blackwidow::link::rates;
 use crate::time::Duration;
 

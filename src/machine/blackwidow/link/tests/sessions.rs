@@ -6,7 +6,7 @@ use phitwire_framing::yarc::packet::Vc;
 use super::harness::{Pair, config, live};
 use crate::link::tests::end::Drain;
 use crate::link::tests::rig::{A, B, SECOND, name};
-use crate::link::{LinkClock, LinkConfig, LinkConfigError, LinkProfile};
+use crate::link::{EndStatus, LinkClock, LinkConfig, LinkConfigError, LinkProfile};
 use crate::machine::blackwidow::link::STANDARD;
 use crate::time::Duration;
 

@@ -1,0 +1,104 @@
+//! From nodes and links that hand phits over to partitions.
+
+use super::config::ConfigError;
+use super::exchange::Exchange;
+use super::model::{CycleModel, DirectModel, Lanes as _, Terminal as _};
+use super::partition::Partition;
+use super::places::{Places, ends};
+use super::shared::Shared;
+use crate::net::NodeRef;
+
+/// The router of a machine with direct links.
+pub(super) type DirectRouterOf<M> = <<M as CycleModel>::Direct as DirectModel<M>>::Router;
+
+/// What a machine knows of its links, by their numbers.
+pub(crate) trait DirectLinks<M: CycleModel> {
+    /// Cycles that a phit travels.
+    ///
+    /// # Errors
+    /// [`ConfigError::Topology`].
+    fn cycles(&self, link: usize) -> Result<u32, ConfigError>;
+    /// Joins a port of a router to the link end of that slot.
+    fn connect(&self, router: &mut DirectRouterOf<M>, port: usize, slot: u32, link: usize);
+    /// The same of a terminal, whose slot it knows.
+    fn attach(&self, terminal: &mut M::Terminal, link: usize) {
+        let _ = (terminal, link);
+    }
+}
+
+/// Cycles of a window, of the longest link, and windows between two exchanges of mail.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Windows {
+    pub(crate) window: u32,
+    pub(crate) longest: u32,
+    pub(crate) round: u32,
+}
+
+/// The partitions of a network of these routers, by the numbers of their chips, and terminals.
+///
+/// # Errors
+/// [`ConfigError::Topology`].
+pub(crate) fn direct<M: CycleModel>(
+    network: &M::Topology,
+    places: &Places,
+    links: &impl DirectLinks<M>,
+    (routers, mut terminals): (Vec<DirectRouterOf<M>>, Vec<Vec<M::Terminal>>),
+    shared: &Shared<M>,
+    windows: Windows,
+) -> Result<Vec<Partition<M>>, ConfigError> {
+    let window = windows.window as usize;
+    let mut routers = places.placed(routers);
+    let mut exchanges: Vec<Exchange<M::Direct>> = (0..)
+        .zip(routers.iter().zip(&terminals))
+        .map(|(number, (chips, terminals))| {
+            Exchange::new(number, window, chips.len(), terminals.len())
+        })
+        .collect();
+    let mut ends: Vec<_> = ends(network).collect();
+    // What a node writes to lies together.
+    ends.sort_unstable();
+    for (end, other, link) in ends {
+        let cycles = links.cycles(link)?;
+        let (here, number) = places.of(end)?;
+        let (there, far) = places.of(other)?;
+        let (slot, lanes) = match other.node {
+            NodeRef::Chip(_) => {
+                let port = other.port.into();
+                let slot = Exchange::<M::Direct>::chip_slot(far as usize, port);
+                (slot, M::Direct::lanes(port).1)
+            }
+            NodeRef::Processor(_) => {
+                let slot = exchanges[there as usize].terminal_slot(far as usize);
+                (slot, M::Direct::TERMINAL_LANES)
+            }
+        };
+        let exchange = &mut exchanges[here as usize];
+        let peer = if there == here && cycles as usize == window {
+            slot
+        } else {
+            let slots = slot..slot + lanes as u32;
+            let ghosts = slots.map(|slot| exchange.add_ghost((there, slot), cycles));
+            ghosts.min().unwrap_or(slot)
+        };
+        match end.node {
+            NodeRef::Chip(_) => {
+                let (_, router) = &mut routers[here as usize][number as usize];
+                links.connect(router, end.port.into(), peer, link);
+            }
+            NodeRef::Processor(_) => {
+                let terminal = &mut terminals[here as usize][number as usize];
+                terminal.common_mut().peer = peer;
+                links.attach(terminal, link);
+            }
+        }
+    }
+    let parts = exchanges.into_iter().zip(routers).zip(terminals);
+    let partition = |(number, ((mut exchange, routers), terminals)): (_, ((Exchange<_>, _), _))| {
+        exchange.finish(windows.longest);
+        let (chips, routers) = Vec::into_iter(routers).unzip();
+        let (shared, count) = (shared.clone(), places.partitions);
+        Partition::new(number, routers, chips, terminals, shared, exchange, count)
+            .with_round(windows.round.into())
+    };
+    Ok((0..).zip(parts).map(partition).collect())
+}
