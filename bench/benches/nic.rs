@@ -14,7 +14,7 @@ use phitwire::machine::aries::nic::{
 use phitwire::machine::aries::topology::LAB_DOMAIN;
 use phitwire::machine::blackwidow::nic::{BlackWidowNic, NicConfig};
 use phitwire::machine::{aries, blackwidow};
-use phitwire::nic::{Operation, Pattern, TrafficSpec};
+use phitwire::nic::{Operation, TrafficPattern, TrafficSpec};
 use phitwire::node::Node;
 use phitwire::time::{Duration, Time};
 
@@ -96,7 +96,7 @@ impl Pair {
         self.run += 1;
         let spec = TrafficSpec {
             run: self.run,
-            pattern: Pattern::List {
+            pattern: TrafficPattern::List {
                 destinations: vec![TARGET],
             },
             op,

@@ -7,7 +7,7 @@
 //! runs of a tool that only stands still.
 
 use phitwire::device::{Device, Kind};
-use phitwire::nic::Phase;
+use phitwire::nic::RunPhase;
 use phitwire::time::Time;
 use serde_json::{Value, json};
 
@@ -27,7 +27,7 @@ pub(crate) struct Holding {
 struct Course {
     kind: RunKind,
     run: u64,
-    phase: Phase,
+    phase: RunPhase,
 }
 
 /// The latest traffic run of `device`, and its latest collective run.
@@ -51,7 +51,7 @@ fn latest(device: &dyn Device) -> [Option<Course>; 2] {
 /// The runs that are going on at `device`.
 fn going_on(device: &dyn Device) -> impl Iterator<Item = Course> + use<> {
     let both = latest(device).into_iter().flatten();
-    both.filter(|course| course.phase != Phase::Done)
+    both.filter(|course| course.phase != RunPhase::Done)
 }
 
 /// Nothing is known here of the run that was asked about.
@@ -88,7 +88,7 @@ impl Holding {
         let gone = self.gone.as_ref();
         let gone = gone.filter(|(_, what, of)| (*what, *of) == (kind, run));
         let holder = gone.map(|(holder, _, _)| holder.clone());
-        let ending = holder.is_some() || course.phase == Phase::Draining;
+        let ending = holder.is_some() || course.phase == RunPhase::Draining;
         let whose = holder.as_ref().map_or_else(
             || "which nobody keeps".to_owned(),
             |holder| format!("whose {holder} has gone"),

@@ -120,6 +120,16 @@ impl Given {
         self.0.push((name, values));
     }
 
+    /// The options of one value, with it.
+    pub fn one_each(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.0
+            .iter()
+            .filter_map(|(name, values)| match &values[..] {
+                [value] => Some((*name, &value[..])),
+                _ => None,
+            })
+    }
+
     /// Adds all that `more` has.
     pub fn extend(&mut self, more: Self) {
         self.0.extend(more.0);

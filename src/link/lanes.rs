@@ -1,7 +1,7 @@
 //! Retries counted per lane, and the decision to do without one.
 
 use phitwire_framing::carrier::lanes::{ALL_LANES, LANES, Permutation, bits_of_lane};
-use phitwire_framing::carrier::training::{PATTERN, Pattern, read_lanes};
+use phitwire_framing::carrier::training::{PATTERN, TrainingPattern, read_lanes};
 
 use super::counters::LinkCounters;
 
@@ -140,7 +140,7 @@ impl LaneWatch {
     /// A training pattern came through `cable`: its errors tell of lanes too noisy for packets,
     /// which are charged with the `frames` that could not be read since the last one. Returns the
     /// lanes charged.
-    pub fn inspect(&mut self, pattern: &Pattern, cable: &Permutation, frames: u32) -> u8 {
+    pub fn inspect(&mut self, pattern: &TrainingPattern, cable: &Permutation, frames: u32) -> u8 {
         let mut charged = 0;
         let found = read_lanes(pattern);
         for (physical, lane) in cable.order().into_iter().enumerate() {

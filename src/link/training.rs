@@ -3,7 +3,7 @@
 use phitwire_framing::carrier::frame::{FrameHeader, LinkEnd};
 use phitwire_framing::carrier::lanes::{ALL_LANES, LANES, Permutation};
 use phitwire_framing::carrier::training::{
-    PATTERN, Pattern, Training, name_bytes, name_str, read_lanes,
+    PATTERN, Training, TrainingPattern, name_bytes, name_str, read_lanes,
 };
 
 use super::config::{EndName, LinkConfig, LinkProfile, MAX_CREDIT_PHITS};
@@ -335,7 +335,7 @@ impl Handshake {
 
 /// The cable behind a pattern, and the sender's lanes that were recognised. Lanes that were not are
 /// taken in any order: nothing will travel on them.
-fn read_cable(pattern: &Pattern) -> (Permutation, u8) {
+fn read_cable(pattern: &TrainingPattern) -> (Permutation, u8) {
     let found = read_lanes(pattern);
     let mut lanes = 0;
     for (lane, _) in found.iter().flatten() {

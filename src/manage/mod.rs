@@ -10,4 +10,4 @@
 
 mod sequence;
 
-pub use sequence::{Answer, Command, Outcome, Phase, Reroute, RerouteTimes};
+pub use sequence::{Answer, Command, Reroute, ReroutePhase, RerouteReport, RerouteTimes};

@@ -10,7 +10,7 @@ use crate::time::{Duration, Time};
 /// changes can be deployed safely. Applications pause briefly while this operation is in progress;
 /// traffic is released once the re-route process has completed").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Phase {
+pub enum ReroutePhase {
     /// Every source of packets begins nothing new; a network interface is done when nothing of it
     /// is outstanding, a router when it takes no packets from its network interfaces.
     Quiesce,
@@ -58,8 +58,8 @@ impl Default for RerouteTimes {
 /// What to ask of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Command {
-    /// What: never [`Phase::Done`].
-    pub phase: Phase,
+    /// What: never [`ReroutePhase::Done`].
+    pub phase: ReroutePhase,
     /// Of whom: a router in drain and install, a source otherwise.
     pub node: NodeRef,
 }
@@ -78,22 +78,22 @@ pub enum Answer {
 
 /// What has come of a reroute. All lists empty = all went as it should.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Outcome {
-    /// Nodes that were not done in time, by phase. An entry for [`Phase::Install`] means that the
-    /// network does not have the tables of the plan: plan again with that router dead.
-    pub late: BTreeMap<Phase, Vec<NodeRef>>,
+pub struct RerouteReport {
+    /// Nodes that were not done in time, by phase. An entry for [`ReroutePhase::Install`] means
+    /// that the network does not have the tables of the plan: plan again with that router dead.
+    pub late: BTreeMap<ReroutePhase, Vec<NodeRef>>,
     /// Nodes that were gone.
     pub gone: BTreeSet<NodeRef>,
     /// It was given up before anything was installed.
     pub abandoned: bool,
     /// How long each phase took.
-    pub took: BTreeMap<Phase, Duration>,
+    pub took: BTreeMap<ReroutePhase, Duration>,
 }
 
-impl Outcome {
+impl RerouteReport {
     /// Whether every changed router has its registers.
     pub fn is_installed(&self) -> bool {
-        let late = self.late.contains_key(&Phase::Install);
+        let late = self.late.contains_key(&ReroutePhase::Install);
         !late
             && !self.abandoned
             && !self
@@ -106,22 +106,22 @@ impl Outcome {
 /// A reroute in progress. The order of calls: after [`new`](Self::new) and after every
 /// [`handle_answer`](Self::handle_answer) or [`handle_timers`](Self::handle_timers), take commands
 /// from [`poll_command`](Self::poll_command) until there is none, then wait for an answer or until
-/// [`next_wakeup`](Self::next_wakeup). It ends in [`Phase::Done`] after at most the sum of its
-/// times, and never without having tried to release every source.
+/// [`next_wakeup`](Self::next_wakeup). It ends in [`ReroutePhase::Done`] after at most the sum of
+/// its times, and never without having tried to release every source.
 #[derive(Clone, Debug)]
 pub struct Reroute {
     sources: Vec<NodeRef>,
     routers: Vec<u32>,
     changed: Vec<u32>,
     times: RerouteTimes,
-    phase: Phase,
+    phase: ReroutePhase,
     begun: Time,
     deadline: Time,
     /// When to ask each node that is not done.
     pending: BTreeMap<NodeRef, Time>,
     /// The same, by time.
     due: BTreeSet<(Time, NodeRef)>,
-    outcome: Outcome,
+    outcome: RerouteReport,
 }
 
 impl Reroute {
@@ -140,21 +140,21 @@ impl Reroute {
             routers: routers.to_vec(),
             changed: changed.to_vec(),
             times,
-            phase: Phase::Done,
+            phase: ReroutePhase::Done,
             begun: now,
             deadline: Time::NEVER,
             pending: BTreeMap::new(),
             due: BTreeSet::new(),
-            outcome: Outcome::default(),
+            outcome: RerouteReport::default(),
         };
         if !changed.is_empty() {
-            reroute.enter(now, Phase::Quiesce);
+            reroute.enter(now, ReroutePhase::Quiesce);
         }
         reroute
     }
 
     /// What is being done.
-    pub fn phase(&self) -> Phase {
+    pub fn phase(&self) -> ReroutePhase {
         self.phase
     }
 
@@ -163,8 +163,8 @@ impl Reroute {
         self.pending.keys().copied()
     }
 
-    /// What has come of it, complete in [`Phase::Done`].
-    pub fn outcome(&self) -> &Outcome {
+    /// What has come of it, complete in [`ReroutePhase::Done`].
+    pub fn outcome(&self) -> &RerouteReport {
         &self.outcome
     }
 
@@ -172,7 +172,7 @@ impl Reroute {
     /// again if no answer comes; `None` when done.
     pub fn next_wakeup(&self) -> Option<Time> {
         let ask = self.due.first().map_or(Time::NEVER, |(at, _)| *at);
-        (self.phase != Phase::Done).then_some(ask.min(self.deadline))
+        (self.phase != ReroutePhase::Done).then_some(ask.min(self.deadline))
     }
 
     /// The next thing to ask now, if any. A node is asked again until it is done or time is up.
@@ -189,7 +189,7 @@ impl Reroute {
     }
 
     /// A node has answered a command of `phase`. Answers to earlier phases are ignored.
-    pub fn handle_answer(&mut self, now: Time, phase: Phase, node: NodeRef, answer: Answer) {
+    pub fn handle_answer(&mut self, now: Time, phase: ReroutePhase, node: NodeRef, answer: Answer) {
         if phase != self.phase || !self.pending.contains_key(&node) {
             return;
         }
@@ -206,7 +206,7 @@ impl Reroute {
 
     /// Gives up waiting for what is late.
     pub fn handle_timers(&mut self, now: Time) {
-        if self.phase != Phase::Done && now >= self.deadline {
+        if self.phase != ReroutePhase::Done && now >= self.deadline {
             let late: Vec<NodeRef> = self.pending.keys().copied().collect();
             for &node in &late {
                 self.settle(node);
@@ -219,11 +219,11 @@ impl Reroute {
     /// Gives it up: where nothing is installed yet, everybody is released at once; what is being
     /// installed is finished first, because a mixture of tables serves nobody.
     pub fn abandon(&mut self, now: Time) {
-        if matches!(self.phase, Phase::Quiesce | Phase::Drain) {
+        if matches!(self.phase, ReroutePhase::Quiesce | ReroutePhase::Drain) {
             self.pending.clear();
             self.due.clear();
             self.outcome.abandoned = true;
-            self.enter(now, Phase::Release);
+            self.enter(now, ReroutePhase::Release);
         }
     }
 
@@ -242,28 +242,28 @@ impl Reroute {
 
     /// Goes on to the next phase as long as nobody is waited for.
     fn advance(&mut self, now: Time) {
-        while self.pending.is_empty() && self.phase != Phase::Done {
+        while self.pending.is_empty() && self.phase != ReroutePhase::Done {
             let took = now.since(self.begun);
             self.outcome.took.insert(self.phase, took);
             let next = match self.phase {
-                Phase::Quiesce => Phase::Drain,
-                Phase::Drain => Phase::Install,
-                Phase::Install => Phase::Release,
-                Phase::Release | Phase::Done => Phase::Done,
+                ReroutePhase::Quiesce => ReroutePhase::Drain,
+                ReroutePhase::Drain => ReroutePhase::Install,
+                ReroutePhase::Install => ReroutePhase::Release,
+                ReroutePhase::Release | ReroutePhase::Done => ReroutePhase::Done,
             };
             self.enter(now, next);
         }
     }
 
-    fn enter(&mut self, now: Time, phase: Phase) {
+    fn enter(&mut self, now: Time, phase: ReroutePhase) {
         self.phase = phase;
         self.begun = now;
         let (nodes, wait): (Vec<NodeRef>, _) = match phase {
-            Phase::Quiesce => (self.sources.clone(), self.times.quiesce),
-            Phase::Drain => (routers(&self.routers), self.times.drain),
-            Phase::Install => (routers(&self.changed), self.times.install),
-            Phase::Release => (self.sources.clone(), self.times.release),
-            Phase::Done => {
+            ReroutePhase::Quiesce => (self.sources.clone(), self.times.quiesce),
+            ReroutePhase::Drain => (routers(&self.routers), self.times.drain),
+            ReroutePhase::Install => (routers(&self.changed), self.times.install),
+            ReroutePhase::Release => (self.sources.clone(), self.times.release),
+            ReroutePhase::Done => {
                 self.deadline = Time::NEVER;
                 return;
             }
@@ -271,7 +271,7 @@ impl Reroute {
         self.deadline = now + wait;
         for node in nodes {
             // Somebody who could not be reached may have been stopped all the same.
-            if phase == Phase::Release || !self.outcome.gone.contains(&node) {
+            if phase == ReroutePhase::Release || !self.outcome.gone.contains(&node) {
                 self.ask_at(node, now);
             }
         }
@@ -307,7 +307,7 @@ mod tests {
     /// order.
     fn run(reroute: &mut Reroute, say: impl Fn(Command, Time) -> Option<Answer>) -> Vec<Command> {
         let (mut asked, mut now) = (Vec::new(), ms(0));
-        while reroute.phase() != Phase::Done {
+        while reroute.phase() != ReroutePhase::Done {
             for command in commands(reroute, now) {
                 asked.push(command);
                 if let Some(answer) = say(command, now) {
@@ -328,11 +328,11 @@ mod tests {
     fn all_phases_come_in_order_and_everybody_is_asked_once() {
         let mut reroute = begin(&[1, 2]);
         let asked = run(&mut reroute, |_, _| Some(Answer::Done));
-        let phases: Vec<Phase> = asked.iter().map(|command| command.phase).collect();
-        let mut expected = vec![Phase::Quiesce; 2];
-        expected.extend([Phase::Drain; 3]);
-        expected.extend([Phase::Install; 2]);
-        expected.extend([Phase::Release; 2]);
+        let phases: Vec<ReroutePhase> = asked.iter().map(|command| command.phase).collect();
+        let mut expected = vec![ReroutePhase::Quiesce; 2];
+        expected.extend([ReroutePhase::Drain; 3]);
+        expected.extend([ReroutePhase::Install; 2]);
+        expected.extend([ReroutePhase::Release; 2]);
         assert_eq!(phases, expected);
         assert_eq!(asked[5].node, NodeRef::Chip(1));
         let outcome = reroute.outcome();
@@ -344,7 +344,7 @@ mod tests {
     #[test]
     fn nothing_to_install_disturbs_nobody() {
         let mut reroute = begin(&[]);
-        assert_eq!(reroute.phase(), Phase::Done);
+        assert_eq!(reroute.phase(), ReroutePhase::Done);
         assert_eq!(commands(&mut reroute, ms(0)), []);
         assert_eq!(reroute.next_wakeup(), None);
     }
@@ -354,16 +354,16 @@ mod tests {
         let mut reroute = begin(&[1]);
         let quiet_at = ms(42);
         let asked = run(&mut reroute, |command, now| {
-            let quiet = command.phase != Phase::Quiesce || now >= quiet_at;
+            let quiet = command.phase != ReroutePhase::Quiesce || now >= quiet_at;
             Some(if quiet { Answer::Done } else { Answer::NotYet })
         });
         let quiesce = asked
             .iter()
-            .filter(|command| command.phase == Phase::Quiesce)
+            .filter(|command| command.phase == ReroutePhase::Quiesce)
             .count();
         assert_eq!(quiesce, 2 * (1 + 45 / 5), "asked again every 5 ms");
         assert_eq!(
-            reroute.outcome().took[&Phase::Quiesce],
+            reroute.outcome().took[&ReroutePhase::Quiesce],
             Duration::from_ms(45)
         );
         assert!(reroute.outcome().late.is_empty());
@@ -373,15 +373,16 @@ mod tests {
     fn who_never_becomes_quiet_is_waited_for_only_so_long() {
         let mut reroute = begin(&[1]);
         run(&mut reroute, |command, _| {
-            let stuck = command.phase == Phase::Quiesce && command.node == NodeRef::Processor(1);
+            let stuck =
+                command.phase == ReroutePhase::Quiesce && command.node == NodeRef::Processor(1);
             Some(if stuck { Answer::NotYet } else { Answer::Done })
         });
         let outcome = reroute.outcome();
         assert_eq!(
             outcome.late,
-            BTreeMap::from([(Phase::Quiesce, vec![NodeRef::Processor(1)])])
+            BTreeMap::from([(ReroutePhase::Quiesce, vec![NodeRef::Processor(1)])])
         );
-        assert_eq!(outcome.took[&Phase::Quiesce], Duration::from_ms(500));
+        assert_eq!(outcome.took[&ReroutePhase::Quiesce], Duration::from_ms(500));
         assert!(outcome.is_installed());
     }
 
@@ -390,8 +391,9 @@ mod tests {
         let mut reroute = begin(&[1]);
         let asked = run(&mut reroute, |_, _| None);
         for nic in NICS {
-            let released =
-                |c: &&Command| c.phase == Phase::Release && c.node == NodeRef::Processor(nic);
+            let released = |c: &&Command| {
+                c.phase == ReroutePhase::Release && c.node == NodeRef::Processor(nic)
+            };
             assert!(
                 asked.iter().filter(released).count() > 100,
                 "again and again"
@@ -415,8 +417,11 @@ mod tests {
                 .map(|c| c.phase)
                 .collect::<Vec<_>>()
         };
-        assert_eq!(of(NodeRef::Chip(2)), [Phase::Drain]);
-        assert_eq!(of(NodeRef::Processor(0)), [Phase::Quiesce, Phase::Release]);
+        assert_eq!(of(NodeRef::Chip(2)), [ReroutePhase::Drain]);
+        assert_eq!(
+            of(NodeRef::Processor(0)),
+            [ReroutePhase::Quiesce, ReroutePhase::Release]
+        );
         assert!(
             !reroute.outcome().is_installed(),
             "router 2 has its old registers"
@@ -430,7 +435,11 @@ mod tests {
         reroute.handle_answer(ms(1), first[0].phase, first[0].node, Answer::Done);
         reroute.abandon(ms(2));
         let asked = run(&mut reroute, |_, _| Some(Answer::Done));
-        assert!(asked.iter().all(|command| command.phase == Phase::Release));
+        assert!(
+            asked
+                .iter()
+                .all(|command| command.phase == ReroutePhase::Release)
+        );
         assert_eq!(asked.len(), NICS.len());
         assert!(reroute.outcome().abandoned && !reroute.outcome().is_installed());
     }
@@ -438,7 +447,7 @@ mod tests {
     #[test]
     fn who_gives_up_while_installing_finishes_that() {
         let mut reroute = begin(&[1, 2]);
-        while reroute.phase() != Phase::Install {
+        while reroute.phase() != ReroutePhase::Install {
             for command in commands(&mut reroute, ms(0)) {
                 reroute.handle_answer(ms(0), command.phase, command.node, Answer::Done);
             }
@@ -455,7 +464,7 @@ mod tests {
         for command in &first {
             reroute.handle_answer(ms(1), command.phase, command.node, Answer::Done);
         }
-        assert_eq!(reroute.phase(), Phase::Drain);
+        assert_eq!(reroute.phase(), ReroutePhase::Drain);
         for command in &first {
             reroute.handle_answer(ms(2), command.phase, command.node, Answer::Gone);
         }

@@ -29,9 +29,9 @@ pub use latency::LatencyCounts;
 pub use memory::{MAX_MEMORY_BYTES, Memory, OutOfRange};
 pub use periods::Incarnation;
 pub(crate) use traffic_issuer::{Answered, Block, Issuer, Message, RunRequest};
-pub use traffic_pattern::Pattern;
+pub use traffic_pattern::TrafficPattern;
 pub(crate) use traffic_pattern::{Groups, Mapping};
-pub use traffic_report::{MAX_NAMED, Phase, TrafficReport};
+pub use traffic_report::{MAX_NAMED, RunPhase, TrafficReport};
 pub use traffic_spec::{
     Abilities, MAX_ADDRESSES, MAX_BLOCK_SIZE, MAX_RATE, MAX_RUN, MAX_SIZE, MAX_WINDOW, Operation,
     SpecError, TrafficSpec, Ways,

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::checker::Checker;
 use super::traffic::{Driver, Source};
-use super::traffic_report::{Phase, TrafficReport};
+use super::traffic_report::{RunPhase, TrafficReport};
 use super::traffic_spec::{SpecError, TrafficSpec};
 use super::{Answered, Issuer, RunRequest};
 use crate::time::Time;
@@ -61,7 +61,7 @@ impl Runs {
         let Some(driver) = self.driver.as_mut().filter(|driver| !driver.is_done()) else {
             return false;
         };
-        let was_draining = driver.report().phase == Phase::Draining;
+        let was_draining = driver.report().phase == RunPhase::Draining;
         driver.stop();
         was_draining
     }

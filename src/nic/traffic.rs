@@ -9,7 +9,7 @@ use super::traffic_issuer::{Answered, Issuer, Message, Repetition, RunRequest};
 use super::traffic_layout::Layout;
 use super::traffic_pace::Pace;
 use super::traffic_pattern::Choice;
-use super::traffic_report::{Phase, TrafficReport};
+use super::traffic_report::{RunPhase, TrafficReport};
 use super::traffic_spec::{Abilities, MAX_SIZE, Operation, SpecError, TrafficSpec};
 use super::traffic_target::{State, Target, sendable};
 use super::turns::{Turn, Turns};
@@ -64,7 +64,7 @@ pub(crate) struct Driver {
     to_ask: VecDeque<u32>,
     /// Tells the runs of this network interface apart.
     serial: u32,
-    phase: Phase,
+    phase: RunPhase,
     started: Time,
     ends: Option<Time>,
     /// When the last message was issued.
@@ -146,7 +146,7 @@ impl Driver {
             turn: 0,
             pace: None,
             own,
-            phase: Phase::Opening,
+            phase: RunPhase::Opening,
             started: now,
             ends: None,
             last_offer: now,
@@ -180,25 +180,25 @@ impl Driver {
     }
 
     pub(crate) fn is_done(&self) -> bool {
-        self.phase == Phase::Done
+        self.phase == RunPhase::Done
     }
 
     /// When the run announces itself again, issues its next message, or stops issuing, by itself.
     pub(crate) fn deadline(&self) -> Option<Time> {
         match self.phase {
-            Phase::Opening => self.repeats.front().map(|&(at, _)| at),
-            Phase::Running => {
+            RunPhase::Opening => self.repeats.front().map(|&(at, _)| at),
+            RunPhase::Running => {
                 let next = self.pace.as_ref().and_then(Pace::next_issue);
                 [self.ends, next].into_iter().flatten().min()
             }
-            Phase::Draining | Phase::Done => None,
+            RunPhase::Draining | RunPhase::Done => None,
         }
     }
 
     /// Issues nothing more; what is outstanding is waited for.
     pub(crate) fn stop(&mut self) {
-        if self.phase > Phase::Draining {
-            self.phase = Phase::Draining;
+        if self.phase > RunPhase::Draining {
+            self.phase = RunPhase::Draining;
         }
     }
 
@@ -229,17 +229,17 @@ impl Driver {
 
     /// Issues what the phase, the window and the links allow. True when the run is done now.
     pub(crate) fn issue(&mut self, now: Time, nic: &mut impl Issuer) -> bool {
-        if self.phase == Phase::Opening {
+        if self.phase == RunPhase::Opening {
             self.announce(now, nic);
         }
-        if self.phase == Phase::Running {
+        if self.phase == RunPhase::Running {
             self.send(now, nic);
         }
-        if self.phase == Phase::Draining {
+        if self.phase == RunPhase::Draining {
             self.end_offer(now);
             self.ask(nic);
             if self.outstanding == 0 && self.to_ask.is_empty() {
-                self.phase = Phase::Done;
+                self.phase = RunPhase::Done;
                 return true;
             }
         }
@@ -343,15 +343,15 @@ impl Driver {
             self.ends = Some(now + Duration::from_ns(self.spec.duration_ns));
         }
         self.phase = if self.targets.is_empty() {
-            Phase::Draining
+            RunPhase::Draining
         } else {
-            Phase::Running
+            RunPhase::Running
         };
     }
 
     fn send(&mut self, now: Time, nic: &mut impl Issuer) {
         if self.ends.is_some_and(|end| now >= end) {
-            self.phase = Phase::Draining;
+            self.phase = RunPhase::Draining;
             return;
         }
         let mut buffer = [0; MAX_SIZE as usize];
@@ -404,7 +404,7 @@ impl Driver {
             self.sent += 1;
             self.last_offer = now;
             if self.sent == self.spec.count {
-                self.phase = Phase::Draining;
+                self.phase = RunPhase::Draining;
                 break;
             }
         }
@@ -570,7 +570,7 @@ impl Driver {
         answered: Answered<'_>,
     ) {
         self.outstanding -= u32::from(!again);
-        if self.phase != Phase::Opening {
+        if self.phase != RunPhase::Opening {
             // What is to be done about this target has been decided, or nothing is any more.
             return;
         }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::nic::traffic_issuer::Block;
-use crate::nic::traffic_pattern::Pattern;
+use crate::nic::traffic_pattern::TrafficPattern;
 use crate::nic::traffic_spec::tests::FULL;
 
 /// Takes everything at once, and remembers what; nothing while it is closed.
@@ -38,7 +38,7 @@ impl Issuer for Taken {
 fn a_target_all_of_whose_addresses_are_given_up_does_not_hold_up_the_others() {
     let now = Time::ZERO;
     let in_turn = run_to(&[1, 2]).pattern;
-    for pattern in [Pattern::Uniform, in_turn] {
+    for pattern in [TrafficPattern::Uniform, in_turn] {
         let spec = TrafficSpec {
             pattern,
             processors: vec![0, 1, 2],
@@ -67,7 +67,11 @@ fn a_target_all_of_whose_addresses_are_given_up_does_not_hold_up_the_others() {
             }
         }
         let report = driver.report();
-        assert_eq!((report.phase, report.sent), (Phase::Done, 20), "{report:?}");
+        assert_eq!(
+            (report.phase, report.sent),
+            (RunPhase::Done, 20),
+            "{report:?}"
+        );
         assert_eq!((report.acknowledged, report.timed_out), (19, 1));
     }
 }
@@ -78,7 +82,7 @@ const TIMEOUT: Duration = Duration::from_ms(90);
 fn run_to(destinations: &[u16]) -> TrafficSpec {
     let destinations = destinations.to_vec();
     TrafficSpec {
-        pattern: Pattern::List { destinations },
+        pattern: TrafficPattern::List { destinations },
         ..TrafficSpec::default()
     }
 }
@@ -148,13 +152,13 @@ fn a_target_that_no_announcement_reaches_is_known_after_one_time_out() {
         }
     }
     assert_eq!(announced, [0, 30, 60]);
-    assert_eq!(driver.report().phase, Phase::Opening);
+    assert_eq!(driver.report().phase, RunPhase::Opening);
     let now = Time::ZERO + TIMEOUT;
     driver.announcement_answered(0, false, Answered::Unknown);
     driver.issue(now, &mut taken);
     let report = driver.report();
     assert_eq!((report.unreachable, report.unreached), (1, vec![7]));
-    assert_eq!((report.phase, report.sent), (Phase::Draining, 4));
+    assert_eq!((report.phase, report.sent), (RunPhase::Draining, 4));
     // What comes of the repetitions later changes nothing, and is not waited for.
     driver.announcement_answered(0, true, Answered::Unknown);
     while let Some((processor, request, address)) = taken.0.pop_front() {
@@ -165,7 +169,7 @@ fn a_target_that_no_announcement_reaches_is_known_after_one_time_out() {
         driver.message_answered(now, now, (index, address), Answered::Written);
     }
     driver.issue(now, &mut taken);
-    assert_eq!(driver.report().phase, Phase::Done);
+    assert_eq!(driver.report().phase, RunPhase::Done);
     driver.announcement_answered(0, true, Answered::Written);
     assert_eq!(driver.report().outstanding, 0);
 }
@@ -193,7 +197,7 @@ fn a_repetition_may_reach_who_the_first_did_not() {
     driver.issue(Time::ZERO, &mut taken);
     driver.issue(Time::ZERO + Duration::from_ms(60), &mut taken);
     driver.announcement_answered(0, true, Answered::Unknown);
-    assert_eq!(driver.report().phase, Phase::Opening);
+    assert_eq!(driver.report().phase, RunPhase::Opening);
     driver.announcement_answered(0, true, Answered::Written);
     driver.issue(Time::ZERO + Duration::from_ms(61), &mut taken);
     assert_eq!(driver.report().sent, 1);
@@ -209,7 +213,7 @@ fn an_announcement_that_is_damaged_is_said_again_at_once_but_not_for_ever() {
         driver.announcement_answered(0, false, Answered::Damaged);
     }
     driver.issue(Time::ZERO, &mut taken);
-    assert_eq!(driver.report().phase, Phase::Done);
+    assert_eq!(driver.report().phase, RunPhase::Done);
     assert_eq!(driver.report().unreached, [7]);
 }
 
@@ -305,7 +309,10 @@ fn repetitions_do_not_wait_for_the_window() {
     driver.announcement_answered(1, false, Answered::Unknown);
     driver.issue(Time::ZERO + Duration::from_ms(500), &mut taken);
     let report = driver.report();
-    assert_eq!((report.phase, report.unreached), (Phase::Running, vec![7]));
+    assert_eq!(
+        (report.phase, report.unreached),
+        (RunPhase::Running, vec![7])
+    );
 }
 
 /// It was called out of reach.
@@ -376,7 +383,7 @@ fn zeros_found(op: Operation, size: u32, says: Answered<'_>) -> [(u64, u64); 2] 
     driver.question_answered(0, says);
     assert!(driver.issue(now, &mut taken), "it is done");
     let report = driver.report();
-    assert_eq!((report.phase, report.acknowledged), (Phase::Done, 4));
+    assert_eq!((report.phase, report.acknowledged), (RunPhase::Done, 4));
     assert!(!report.is_clean() && report.duplicated == 0);
     [before, counts(&driver)]
 }
@@ -399,7 +406,7 @@ fn zeros_are_corrupt_only_where_the_run_is_known() {
 /// A run with a rate towards processor 1, opened at time zero.
 fn paced(rate: u64, window: u32, duration: Duration, count: u64) -> (Driver, Taken) {
     let spec = TrafficSpec {
-        pattern: Pattern::List {
+        pattern: TrafficPattern::List {
             destinations: vec![1],
         },
         rate,

@@ -12,7 +12,7 @@ use crate::rng::Rng;
 /// A processor that a permutation maps to itself stays silent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Pattern {
+pub enum TrafficPattern {
     /// Each message to a participant drawn at random, never to the sender itself.
     #[default]
     Uniform,
@@ -89,7 +89,7 @@ impl Choice {
 /// A pattern that gives every sender one destination, for a number of participants.
 #[derive(Clone, Debug)]
 pub(crate) struct Mapping {
-    pattern: Pattern,
+    pattern: TrafficPattern,
     n: usize,
     /// Of a permutation, all destinations.
     to: Vec<usize>,
@@ -101,18 +101,20 @@ impl Mapping {
         let n = self.n;
         let bits = n.ilog2();
         match self.pattern {
-            Pattern::Neighbour => (i + 1) % n,
-            Pattern::BitComplement => n - 1 - i,
-            Pattern::Tornado => (i + n.div_ceil(2) - 1) % n,
-            Pattern::BitReverse => (0..bits).fold(0, |to, b| to | (i >> b & 1) << (bits - 1 - b)),
-            Pattern::Shuffle => (i << 1 | i >> bits.saturating_sub(1)) & (n - 1),
-            Pattern::Transpose => (i << (bits / 2) | i >> (bits / 2)) & (n - 1),
+            TrafficPattern::Neighbour => (i + 1) % n,
+            TrafficPattern::BitComplement => n - 1 - i,
+            TrafficPattern::Tornado => (i + n.div_ceil(2) - 1) % n,
+            TrafficPattern::BitReverse => {
+                (0..bits).fold(0, |to, b| to | (i >> b & 1) << (bits - 1 - b))
+            }
+            TrafficPattern::Shuffle => (i << 1 | i >> bits.saturating_sub(1)) & (n - 1),
+            TrafficPattern::Transpose => (i << (bits / 2) | i >> (bits / 2)) & (n - 1),
             _ => self.to[i],
         }
     }
 }
 
-impl Pattern {
+impl TrafficPattern {
     /// All that have no parameters, in the order in which they are told to users.
     pub(crate) const PLAIN: [Self; 9] = [
         Self::Uniform,

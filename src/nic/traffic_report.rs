@@ -7,7 +7,7 @@ use super::latency::LatencyCounts;
 /// How far a run has come at its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Default)]
 #[serde(rename_all = "kebab-case")]
-pub enum Phase {
+pub enum RunPhase {
     /// Everything issued has been answered or has timed out (or nothing was ever issued here).
     #[default]
     Done,
@@ -26,7 +26,7 @@ pub struct TrafficReport {
     /// The run.
     pub run: u64,
     /// How far the run has come here; merged: the earliest phase of all.
-    pub phase: Phase,
+    pub phase: RunPhase,
     /// Whether the messages are gets.
     pub gets: bool,
     /// Payload bytes per message.
@@ -199,7 +199,7 @@ mod tests {
     fn sources_and_targets_merge_into_one_account() {
         let mut source = TrafficReport {
             run: 3,
-            phase: Phase::Draining,
+            phase: RunPhase::Draining,
             sent: 10,
             acknowledged: 8,
             timed_out: 2,
@@ -214,7 +214,7 @@ mod tests {
         };
         source.merge(&target);
         assert_eq!(source.lost(), 1);
-        assert_eq!(source.phase, Phase::Draining);
+        assert_eq!(source.phase, RunPhase::Draining);
         assert!(!source.is_clean());
         assert_eq!(source.messages_per_second(), 4_000_000);
     }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::traffic_pattern::{Choice, Groups, Pattern};
+use super::traffic_pattern::{Choice, Groups, TrafficPattern};
 
 /// Highest number of a participant: numbers have 15 bits.
 pub(crate) const MAX_PROCESSOR: u16 = 0x7fff;
@@ -98,12 +98,13 @@ pub struct TrafficSpec {
     pub run: u64,
     /// Who sends to whom.
     #[serde(default)]
-    pub pattern: Pattern,
-    /// The participants, by processor number, in index order. May be empty for [`Pattern::List`].
+    pub pattern: TrafficPattern,
+    /// The participants, by processor number, in index order. May be empty for
+    /// [`TrafficPattern::List`].
     #[serde(default)]
     pub processors: Vec<u16>,
     /// The group of each of [`processors`](Self::processors), for patterns from group to group
-    /// ([`Pattern::GroupAdversarial`]); otherwise empty.
+    /// ([`TrafficPattern::GroupAdversarial`]); otherwise empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<u16>,
     /// Put, get or atomic operation.
@@ -166,7 +167,7 @@ impl Default for TrafficSpec {
     fn default() -> Self {
         Self {
             run: 1,
-            pattern: Pattern::default(),
+            pattern: TrafficPattern::default(),
             processors: Vec::new(),
             groups: Vec::new(),
             op: Operation::default(),
@@ -301,13 +302,13 @@ impl TrafficSpec {
             return Err(SpecError::Addresses(self.addresses));
         }
         let named = match &self.pattern {
-            Pattern::Hotspot { targets, percent } => {
+            TrafficPattern::Hotspot { targets, percent } => {
                 if targets.is_empty() || !(1..=100).contains(percent) {
                     return Err(SpecError::Hotspot);
                 }
                 targets.as_slice()
             }
-            Pattern::List { destinations } => destinations.as_slice(),
+            TrafficPattern::List { destinations } => destinations.as_slice(),
             _ => &[],
         };
         for list in [&self.processors, named] {
@@ -328,7 +329,7 @@ impl TrafficSpec {
         let is_told =
             groups == participants && Groups::new(self.groups.iter().copied()).count() > 1;
         match self.pattern {
-            Pattern::GroupAdversarial if !is_told => Err(SpecError::Groups {
+            TrafficPattern::GroupAdversarial if !is_told => Err(SpecError::Groups {
                 groups,
                 participants,
             }),
@@ -362,8 +363,8 @@ impl TrafficSpec {
     /// The highest number of a processor that the run names.
     pub(crate) fn highest_processor(&self) -> u16 {
         let named = match &self.pattern {
-            Pattern::Hotspot { targets, .. } => targets.as_slice(),
-            Pattern::List { destinations } => destinations.as_slice(),
+            TrafficPattern::Hotspot { targets, .. } => targets.as_slice(),
+            TrafficPattern::List { destinations } => destinations.as_slice(),
             _ => &[],
         };
         let all = self.processors.iter().chain(named);
@@ -388,15 +389,15 @@ impl TrafficSpec {
     pub(crate) fn destinations(&self, own: u16) -> Result<(Vec<u16>, Choice), SpecError> {
         let others =
             |list: &[u16]| -> Vec<u16> { list.iter().copied().filter(|&p| p != own).collect() };
-        if let Pattern::List { destinations } = &self.pattern {
+        if let TrafficPattern::List { destinations } = &self.pattern {
             return Ok((others(destinations), Choice::InTurn));
         }
         let n = self.processors.len();
         let position = self.processors.iter().position(|&p| p == own);
         let i = position.ok_or(SpecError::NotParticipant(own))?;
         match &self.pattern {
-            Pattern::Uniform => return Ok((others(&self.processors), Choice::Uniform)),
-            Pattern::Hotspot { targets, percent } => {
+            TrafficPattern::Uniform => return Ok((others(&self.processors), Choice::Uniform)),
+            TrafficPattern::Hotspot { targets, percent } => {
                 let mut all = others(targets);
                 let hot = all.len();
                 all.extend(
@@ -407,7 +408,7 @@ impl TrafficSpec {
                 let percent = *percent;
                 return Ok((all, Choice::Hot { hot, percent }));
             }
-            Pattern::GroupAdversarial => {
+            TrafficPattern::GroupAdversarial => {
                 let groups = Groups::new(self.groups.iter().copied());
                 let next = groups.next_of(i).iter();
                 let next = next.map(|&place| self.processors[place as usize]);

@@ -13,7 +13,7 @@ pub(crate) const FULL: Abilities = Abilities {
     atomics_and_ways: true,
 };
 
-fn spec(pattern: Pattern, n: u16) -> TrafficSpec {
+fn spec(pattern: TrafficPattern, n: u16) -> TrafficSpec {
     TrafficSpec {
         pattern,
         processors: (100..100 + n).collect(),
@@ -21,45 +21,45 @@ fn spec(pattern: Pattern, n: u16) -> TrafficSpec {
     }
 }
 
-fn one(pattern: Pattern, n: u16, i: u16) -> Option<u16> {
+fn one(pattern: TrafficPattern, n: u16, i: u16) -> Option<u16> {
     let (list, _) = spec(pattern, n).destinations(100 + i).unwrap();
     assert!(list.len() <= 1);
     list.first().map(|p| p - 100)
 }
 
-fn to(destinations: &[u16]) -> Pattern {
+fn to(destinations: &[u16]) -> TrafficPattern {
     let destinations = destinations.to_vec();
-    Pattern::List { destinations }
+    TrafficPattern::List { destinations }
 }
 
-fn hotspot(targets: &[u16], percent: u8) -> Pattern {
+fn hotspot(targets: &[u16], percent: u8) -> TrafficPattern {
     let targets = targets.to_vec();
-    Pattern::Hotspot { targets, percent }
+    TrafficPattern::Hotspot { targets, percent }
 }
 
 #[test]
 fn permutations_follow_their_definitions() {
-    assert_eq!(one(Pattern::Neighbour, 5, 4), Some(0));
-    assert_eq!(one(Pattern::BitComplement, 16, 0b0110), Some(0b1001));
-    assert_eq!(one(Pattern::BitComplement, 5, 2), None);
-    assert_eq!(one(Pattern::BitReverse, 16, 0b0011), Some(0b1100));
-    assert_eq!(one(Pattern::Shuffle, 8, 0b101), Some(0b011));
-    assert_eq!(one(Pattern::Transpose, 16, 0b0111), Some(0b1101));
-    assert_eq!(one(Pattern::Tornado, 8, 6), Some(1));
-    assert_eq!(one(Pattern::Tornado, 7, 0), Some(3));
-    assert_eq!(one(Pattern::Shuffle, 1, 0), None);
+    assert_eq!(one(TrafficPattern::Neighbour, 5, 4), Some(0));
+    assert_eq!(one(TrafficPattern::BitComplement, 16, 0b0110), Some(0b1001));
+    assert_eq!(one(TrafficPattern::BitComplement, 5, 2), None);
+    assert_eq!(one(TrafficPattern::BitReverse, 16, 0b0011), Some(0b1100));
+    assert_eq!(one(TrafficPattern::Shuffle, 8, 0b101), Some(0b011));
+    assert_eq!(one(TrafficPattern::Transpose, 16, 0b0111), Some(0b1101));
+    assert_eq!(one(TrafficPattern::Tornado, 8, 6), Some(1));
+    assert_eq!(one(TrafficPattern::Tornado, 7, 0), Some(3));
+    assert_eq!(one(TrafficPattern::Shuffle, 1, 0), None);
 }
 
 #[test]
 fn each_permutation_gives_every_processor_one_sender() {
     for pattern in [
-        Pattern::Neighbour,
-        Pattern::BitComplement,
-        Pattern::BitReverse,
-        Pattern::Shuffle,
-        Pattern::Transpose,
-        Pattern::Tornado,
-        Pattern::Permutation,
+        TrafficPattern::Neighbour,
+        TrafficPattern::BitComplement,
+        TrafficPattern::BitReverse,
+        TrafficPattern::Shuffle,
+        TrafficPattern::Transpose,
+        TrafficPattern::Tornado,
+        TrafficPattern::Permutation,
     ] {
         let mut seen: Vec<u16> = (0..16)
             .map(|i| one(pattern.clone(), 16, i).unwrap_or(i))
@@ -74,7 +74,7 @@ fn a_seed_names_one_permutation() {
     let by_seed = |seed| {
         let spec = TrafficSpec {
             seed,
-            ..spec(Pattern::Permutation, 64)
+            ..spec(TrafficPattern::Permutation, 64)
         };
         (100..164)
             .map(|p| spec.destinations(p).unwrap().0)
@@ -95,7 +95,7 @@ fn hot_spots_come_first_and_never_include_the_sender() {
 fn the_adversary_of_groups_sends_to_all_of_the_next_group() {
     let spec = TrafficSpec {
         groups: vec![4, 4, 9, 9, 4],
-        ..spec(Pattern::GroupAdversarial, 5)
+        ..spec(TrafficPattern::GroupAdversarial, 5)
     };
     assert_eq!(spec.validate(PLAIN), Ok(()));
     let of = |i: u16| spec.destinations(100 + i).unwrap();
@@ -118,7 +118,7 @@ fn the_adversary_of_groups_sends_to_all_of_the_next_group() {
 /// Processes of another age do not know of what is not used.
 #[test]
 fn rates_and_groups_are_written_only_where_they_are() {
-    let short = toml::to_string(&spec(Pattern::Uniform, 2)).unwrap();
+    let short = toml::to_string(&spec(TrafficPattern::Uniform, 2)).unwrap();
     assert!(
         !short.contains("rate") && !short.contains("groups"),
         "{short}"
@@ -126,7 +126,7 @@ fn rates_and_groups_are_written_only_where_they_are() {
     let long = TrafficSpec {
         rate: 5,
         groups: vec![0, 1],
-        ..spec(Pattern::GroupAdversarial, 2)
+        ..spec(TrafficPattern::GroupAdversarial, 2)
     };
     let text = toml::to_string(&long).unwrap();
     assert!(text.contains("pattern = \"group-adversarial\""), "{text}");
@@ -154,7 +154,7 @@ fn what_is_left_out_has_a_default_and_what_is_unknown_is_refused() {
 
 #[test]
 fn what_cannot_be_run_is_refused() {
-    let ok = spec(Pattern::Uniform, 4);
+    let ok = spec(TrafficPattern::Uniform, 4);
     assert_eq!(ok.validate(PLAIN), Ok(()));
     let changed = |change: fn(&mut TrafficSpec)| {
         let mut spec = ok.clone();
@@ -187,12 +187,20 @@ fn what_cannot_be_run_is_refused() {
         ok.destinations(99).unwrap_err(),
         SpecError::NotParticipant(99)
     );
-    for pattern in [Pattern::Shuffle, Pattern::BitReverse, Pattern::Transpose] {
+    for pattern in [
+        TrafficPattern::Shuffle,
+        TrafficPattern::BitReverse,
+        TrafficPattern::Transpose,
+    ] {
         let refused = spec(pattern, 6).destinations(100);
         assert!(matches!(
             refused,
             Err(SpecError::Participants { have: 6, .. })
         ));
     }
-    assert!(spec(Pattern::Transpose, 8).destinations(100).is_err());
+    assert!(
+        spec(TrafficPattern::Transpose, 8)
+            .destinations(100)
+            .is_err()
+    );
 }

@@ -5,7 +5,7 @@ use phitwire_framing::carrier::frame::FrameKind;
 use super::*;
 use crate::link::tests::rig::{A, B, config};
 use crate::link::{LaneRate, LinkProfile, LinkStandard};
-use crate::nic::Phase;
+use crate::nic::RunPhase;
 use crate::packets::Packet;
 use crate::packets::link::tests::{Rig, Sample};
 use crate::sim::{Fabric, LinkSpec, NodeId};
@@ -135,7 +135,7 @@ fn ends<const VCS: usize>(mut fabric: Fabric<PacketNic<TestPacket<VCS>>>, most: 
         fabric.run_for(Duration::from_us(1));
         let [a, b] = reports(&fabric);
         assert_eq!(a.corrupted + b.corrupted + a.duplicated + b.duplicated, 0);
-        if a.phase == Phase::Done && b.phase == Phase::Done {
+        if a.phase == RunPhase::Done && b.phase == RunPhase::Done {
             assert_eq!([a.acknowledged, b.acknowledged], [COUNT; 2]);
             return true;
         }

@@ -11,7 +11,7 @@ use crate::device::{Device, DeviceError, LinkView};
 use crate::net::PlanError;
 use crate::net::{End, Network, NodeRef, Runtime};
 use crate::nic::{CollectiveReport, CollectiveSpec};
-use crate::nic::{Incarnation, Phase, TrafficReport, TrafficSpec};
+use crate::nic::{Incarnation, RunPhase, TrafficReport, TrafficSpec};
 use crate::node::PortId;
 use crate::time::{Duration, Time};
 
@@ -242,8 +242,8 @@ impl<L: Network> World<L> {
                 let nic = fabric.node(*nic);
                 let traffic = nic.traffic().and_then(|runs| runs.report(Some(run)));
                 let collectives = nic.collectives().and_then(|runs| runs.report());
-                traffic.is_none_or(|report| report.phase == Phase::Done)
-                    && collectives.is_none_or(|report| report.phase == Phase::Done)
+                traffic.is_none_or(|report| report.phase == RunPhase::Done)
+                    && collectives.is_none_or(|report| report.phase == RunPhase::Done)
             })
         })
     }

@@ -8,7 +8,7 @@ use super::{MACHINE, Packet};
 use crate::link::LinkStandard;
 use crate::link::impair::Netem;
 use crate::net::{Clock, Effort, Network, Profile, Settings, describe};
-use crate::nic::{Operation, Pattern, TrafficSpec};
+use crate::nic::{Operation, TrafficPattern, TrafficSpec};
 use crate::packets::link::tests::Sample;
 use crate::sim::check::Allowance;
 use crate::sim::direct::{self, Config, Load, Report, Serial, Simulation, Traffic, Warmup};
@@ -81,7 +81,7 @@ fn tables_and_drawings_name_every_node() {
 }
 
 /// Puts, then gets, under what `words` of netem do to every link.
-fn verified(name: &str, words: Option<&str>, pattern: Pattern) {
+fn verified(name: &str, words: Option<&str>, pattern: TrafficPattern) {
     let spec = LinkSpec {
         latency: Duration::from_us(5),
         mtu: 1_472,
@@ -121,8 +121,8 @@ fn verified(name: &str, words: Option<&str>, pattern: Pattern) {
 
 #[test]
 fn every_message_comes_once() {
-    verified("ring-3", None, Pattern::Uniform);
-    verified("ring-8", None, Pattern::Neighbour);
+    verified("ring-3", None, TrafficPattern::Uniform);
+    verified("ring-8", None, TrafficPattern::Neighbour);
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn every_message_comes_once_over_bad_wires() {
     verified(
         "ring-5",
         Some("loss 5% duplicate 5% corrupt 2% delay 20us 10us"),
-        Pattern::Uniform,
+        TrafficPattern::Uniform,
     );
 }
 
@@ -152,7 +152,7 @@ fn a_full_ring_comes_to_its_end(bubble: u64) -> bool {
     assert!(world.bring_up(Duration::from_ms(10)));
     let traffic = TrafficSpec {
         run: 1,
-        pattern: Pattern::Tornado,
+        pattern: TrafficPattern::Tornado,
         processors: world.traffic_numbers(),
         window: 64,
         count: 300,
@@ -187,7 +187,7 @@ fn ways_of_half_a_ring_go_either_way_round() {
 }
 
 /// What becomes of a ring of five routers under load, in this number of partitions.
-fn simulated(millionths: u32, pattern: Pattern, partitions: usize) -> Report {
+fn simulated(millionths: u32, pattern: TrafficPattern, partitions: usize) -> Report {
     let config = Config {
         traffic: Traffic {
             load: Load::from_millionths(millionths).expect("it is a load"),
@@ -217,10 +217,10 @@ fn simulated(millionths: u32, pattern: Pattern, partitions: usize) -> Report {
 
 #[test]
 fn a_simulation_does_not_depend_on_its_partitions() {
-    let whole = simulated(200_000, Pattern::Uniform, 1);
+    let whole = simulated(200_000, TrafficPattern::Uniform, 1);
     assert!(whole.packets > 1_000, "{whole:?}");
     for partitions in [2, 5] {
-        let cut = simulated(200_000, Pattern::Uniform, partitions);
+        let cut = simulated(200_000, TrafficPattern::Uniform, partitions);
         assert_eq!(cut.trace_hash, whole.trace_hash, "{partitions}");
     }
 }

@@ -7,7 +7,7 @@ use phitwire::machine::blackwidow::nic::BlackWidowNic;
 use phitwire::machine::blackwidow::router::Yarc;
 use phitwire::machine::blackwidow::topology::{BlackWidowSpec, ClosSettings};
 use phitwire::net::NodeRef;
-use phitwire::nic::{Operation, Pattern, Phase, TrafficSpec};
+use phitwire::nic::{Operation, RunPhase, TrafficPattern, TrafficSpec};
 use phitwire::sim::check::Allowance;
 use phitwire::sim::{Direction, LinkId, LinkSpec};
 use phitwire::time::Duration;
@@ -42,7 +42,7 @@ fn impatient(mut spec: BlackWidowSpec) -> BlackWidowSpec {
 fn one_way(run: u64, count: u64) -> TrafficSpec {
     TrafficSpec {
         run,
-        pattern: Pattern::List {
+        pattern: TrafficPattern::List {
             destinations: vec![1],
         },
         processors: vec![0],
@@ -119,7 +119,7 @@ fn a_soft_error_costs_one_message_wherever_it_strikes() {
     for hop in 0..3 {
         let mut network = up(&impatient(live(8, 4)), 3);
         let spec = TrafficSpec {
-            pattern: Pattern::List {
+            pattern: TrafficPattern::List {
                 destinations: vec![4],
             },
             addresses: 1,
@@ -127,7 +127,7 @@ fn a_soft_error_costs_one_message_wherever_it_strikes() {
         };
         network.start_traffic(&spec).expect("the run is possible");
         network.fabric.run_for(Duration::from_us(200));
-        assert!(network.report(1).phase == Phase::Running, "hop {hop}");
+        assert!(network.report(1).phase == RunPhase::Running, "hop {hop}");
         let ends = sending_ends(&network, 0, 4);
         let (node, port) = ends[hop];
         let done = network.fabric.command(node, |device, now| {

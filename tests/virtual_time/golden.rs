@@ -10,7 +10,7 @@ use phitwire::chip::Grain;
 use phitwire::machine::aries::topology::Dragonfly;
 use phitwire::machine::blackwidow::topology::BlackWidowSpec;
 use phitwire::net::{self, Clock, Profile};
-use phitwire::nic::{Operation, Pattern, TrafficSpec};
+use phitwire::nic::{Operation, TrafficPattern, TrafficSpec};
 use phitwire::sim::World;
 use phitwire::sim::direct::{Config, Report};
 use phitwire::time::Duration;
@@ -94,7 +94,7 @@ fn quickstart_with_one_percent_loss() {
 fn the_chips_own_depths_and_clock() {
     let gets = |traffic| TrafficSpec {
         op: Operation::Get,
-        pattern: Pattern::BitComplement,
+        pattern: TrafficPattern::BitComplement,
         size: 32,
         ..traffic
     };

@@ -5,7 +5,7 @@ use phitwire::link::{LinkEvent, LinkState};
 use phitwire::machine::blackwidow::router::Yarc;
 use phitwire::machine::blackwidow::topology::{BlackWidowSpec, ClosSettings};
 use phitwire::net::NodeRef;
-use phitwire::nic::{Pattern, TrafficReport, TrafficSpec};
+use phitwire::nic::{TrafficPattern, TrafficReport, TrafficSpec};
 use phitwire::sim::check::Allowance;
 use phitwire::sim::{LinkId, NodeId};
 use phitwire::time::Duration;
@@ -238,7 +238,7 @@ fn a_link_taken_down_and_up_by_command_comes_back() {
 fn a_forced_retry_repeats_and_harms_nobody() {
     let mut network = up(&live(8, 4), 9);
     let traffic = TrafficSpec {
-        pattern: Pattern::Tornado,
+        pattern: TrafficPattern::Tornado,
         ..uniform(&network, 1, 2_000)
     };
     flow(&mut network, &traffic, 0);

@@ -2,7 +2,7 @@
 
 use phitwire::machine::blackwidow::router::Yarc;
 use phitwire::machine::blackwidow::topology::{BlackWidowSpec, Rank, Taper};
-use phitwire::nic::{Pattern, TrafficSpec};
+use phitwire::nic::{TrafficPattern, TrafficSpec};
 use phitwire::time::Duration;
 
 use crate::harness::{impair_all, live, paced, run, uniform, up};
@@ -23,7 +23,11 @@ fn virtual_routers_of_an_r2() {
         // Chips are shared by virtual routers.
         let mut chips = network.topology().chips.iter();
         assert!(chips.any(|chip| chip.routers.len() > 1));
-        let patterns = [Pattern::Uniform, Pattern::BitComplement, Pattern::Tornado];
+        let patterns = [
+            TrafficPattern::Uniform,
+            TrafficPattern::BitComplement,
+            TrafficPattern::Tornado,
+        ];
         for (run_id, pattern) in (1..).zip(patterns) {
             let traffic = TrafficSpec {
                 pattern,

@@ -5,9 +5,9 @@ use std::process::ExitCode;
 use clap::Parser;
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 use miette::{IntoDiagnostic, Result, WrapErr};
-use phitwire::nic::Phase;
+use phitwire::nic::RunPhase;
 use phitwire_bench::msgrate::{
-    ControlLab, Options, Outcome, Plan, Progress, RealClock, head, measure, row, run_number,
+    ControlLab, Options, Plan, RateResult, RealClock, RunProgress, head, measure, row, run_number,
     verdict,
 };
 use phitwire_bench::suite::Ending;
@@ -65,7 +65,7 @@ fn run(options: &Options) -> Result<Ending> {
         }
     }
     conclude(options, &outcomes)?;
-    Ok(if !outcomes.iter().all(Outcome::is_clean) {
+    Ok(if !outcomes.iter().all(RateResult::is_clean) {
         Ending::Damaged
     } else if stop.requests() > 0 {
         Ending::Interrupted
@@ -75,7 +75,7 @@ fn run(options: &Options) -> Result<Ending> {
 }
 
 /// All outcomes as JSON, or what became of the messages.
-fn conclude(options: &Options, outcomes: &[Outcome]) -> Result<()> {
+fn conclude(options: &Options, outcomes: &[RateResult]) -> Result<()> {
     if options.json {
         let text = match outcomes {
             [one] => serde_json::to_string_pretty(one),
@@ -114,13 +114,13 @@ fn progress_bar(plan: &Plan) -> ProgressBar {
     }
 }
 
-fn show(bar: &ProgressBar, plan: &Plan, progress: Progress, stopping: bool) {
+fn show(bar: &ProgressBar, plan: &Plan, progress: RunProgress, stopping: bool) {
     let doing = match progress.phase {
-        Phase::Running | Phase::Draining if stopping => "stopping (once more to end at once)",
-        Phase::Opening => "finding the targets",
-        Phase::Running => "sending",
-        Phase::Draining => "waiting for the last answers",
-        Phase::Done => "done",
+        RunPhase::Running | RunPhase::Draining if stopping => "stopping (once more to end at once)",
+        RunPhase::Opening => "finding the targets",
+        RunPhase::Running => "sending",
+        RunPhase::Draining => "waiting for the last answers",
+        RunPhase::Done => "done",
     };
     let rate = progress.acknowledged as f64 / progress.elapsed.as_secs_f64().max(1e-3);
     let answered = HumanCount(progress.acknowledged);

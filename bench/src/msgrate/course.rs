@@ -3,13 +3,13 @@
 
 use std::time::Duration;
 
-use phitwire::nic::{Pattern, Phase, TrafficReport, TrafficSpec};
+use phitwire::nic::{RunPhase, TrafficPattern, TrafficReport, TrafficSpec};
 use phitwire_nodes::control::Request;
 
 use super::lab::{Lab, ProcessState, ask};
 use super::plan::{Nic, Plan};
 use super::processes::Processes;
-use super::run::{Clock, Progress, RunError};
+use super::run::{Clock, RunError, RunProgress};
 
 /// Time between two looks at the sources.
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(200);
@@ -75,7 +75,7 @@ impl<'a> Course<'a> {
 
     /// Names of those of whose end nothing is known.
     pub(super) fn unfinished(&self) -> Vec<String> {
-        self.names(|one| !one.gone && (one.silent || one.last.phase != Phase::Done))
+        self.names(|one| !one.gone && (one.silent || one.last.phase != RunPhase::Done))
     }
 
     fn names(&self, which: impl Fn(&Participant<'_>) -> bool) -> Vec<String> {
@@ -92,7 +92,7 @@ impl<'a> Course<'a> {
         // A network interface that only receives is told as well, with nobody to send to: what it
         // reports is then of this run and of no other.
         let silent = TrafficSpec {
-            pattern: Pattern::List {
+            pattern: TrafficPattern::List {
                 destinations: Vec::new(),
             },
             ..spec.clone()
@@ -126,7 +126,7 @@ impl<'a> Course<'a> {
         &mut self,
         lab: &mut dyn Lab,
         clock: &dyn Clock,
-        watch: &mut impl FnMut(Progress),
+        watch: &mut impl FnMut(RunProgress),
     ) -> Result<(), RunError> {
         let begin = clock.now();
         let duration = self.plan.duration();
@@ -137,7 +137,7 @@ impl<'a> Course<'a> {
         loop {
             let merged = self.look(lab, clock, |one| one.is_source)?;
             let now = clock.now();
-            watch(Progress {
+            watch(RunProgress {
                 elapsed: now - begin,
                 sent: merged.sent,
                 acknowledged: merged.acknowledged,
@@ -146,8 +146,8 @@ impl<'a> Course<'a> {
             let mut open = self
                 .participants
                 .iter()
-                .filter(|one| one.is_source && one.last.phase != Phase::Done);
-            if merged.phase == Phase::Done {
+                .filter(|one| one.is_source && one.last.phase != RunPhase::Done);
+            if merged.phase == RunPhase::Done {
                 return Ok(());
             }
             alone_since = match open.all(|one| one.silent) {
@@ -246,7 +246,7 @@ impl Participant<'_> {
             }
             Err(error) if error.tells_of_death() => {
                 self.gone = true;
-                self.last.phase = Phase::Done;
+                self.last.phase = RunPhase::Done;
                 return Ok(());
             }
             Err(error) => return Err(error.into()),

@@ -92,7 +92,7 @@ pub struct Options {
     pub json: bool,
 }
 
-/// `--pattern`; see [`phitwire::nic::Pattern`].
+/// `--pattern`; see [`phitwire::nic::TrafficPattern`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum PatternName {
     /// Each message to another network interface, drawn at random

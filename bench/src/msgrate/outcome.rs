@@ -37,7 +37,7 @@ impl LatencyUs {
 
 /// One measurement. The names are those of the JSON output.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Outcome {
+pub struct RateResult {
     /// Payload bytes per message.
     pub size: u32,
     /// Acknowledged messages per second of [`seconds`](Self::seconds), over all sources.
@@ -107,7 +107,7 @@ pub struct Outcome {
 }
 
 /// How the rate of an open loop was kept: messages per second and source, on an average over all
-/// sources and [`Outcome::seconds`].
+/// sources and [`RateResult::seconds`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Pace {
     /// What each source was to offer.
@@ -121,7 +121,7 @@ pub struct Pace {
     pub not_offered: u64,
 }
 
-impl Outcome {
+impl RateResult {
     /// The outcome of a run of messages of `size` bytes from the merged report of all its sources
     /// and targets.
     pub fn new(report: &TrafficReport, size: u32, ends: Ends) -> Self {
@@ -206,7 +206,7 @@ impl Outcome {
     }
 }
 
-/// What is known of a run's end besides its report; see the fields of [`Outcome`].
+/// What is known of a run's end besides its report; see the fields of [`RateResult`].
 #[derive(Clone, Debug, Default)]
 pub struct Ends {
     /// Participants that died.
@@ -223,7 +223,7 @@ pub struct Ends {
     pub fates: Fates,
 }
 
-/// Why targets refuse to take part in a run, and what helps; `outdated_by` as in [`Outcome`].
+/// Why targets refuse to take part in a run, and what helps; `outdated_by` as in [`RateResult`].
 pub(super) fn why_refused(outdated_by: u64) -> String {
     match outdated_by {
         0 => "there is no room for its addresses, or nobody may write there \
@@ -275,8 +275,8 @@ mod tests {
     }
 
     /// What a report comes to where nobody died.
-    fn outcome(report: &TrafficReport) -> Outcome {
-        Outcome::new(report, 8, Ends::default())
+    fn outcome(report: &TrafficReport) -> RateResult {
+        RateResult::new(report, 8, Ends::default())
     }
 
     #[test]
@@ -329,13 +329,13 @@ mod tests {
             restarted: vec!["n1".into()],
             ..Ends::default()
         };
-        let of_dead = Outcome::new(&stale, 8, died());
+        let of_dead = RateResult::new(&stale, 8, died());
         assert_eq!(of_dead.lost, 10);
         assert!(!of_dead.is_clean());
         let lost = outcome(&stale).lost;
         assert_eq!(lost, 600, "acknowledged and not delivered is a fault");
         (stale.delivered, stale.acknowledged, stale.timed_out) = (1000, 1000, 0);
-        let unlucky = Outcome::new(&stale, 8, died());
+        let unlucky = RateResult::new(&stale, 8, died());
         assert!(!unlucky.is_clean(), "nobody can vouch for it");
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use phitwire::nic::{Operation, Pattern, TrafficSpec};
+use phitwire::nic::{Operation, TrafficPattern, TrafficSpec};
 
 use super::lab::{Lab, Member, Role};
 use super::options::{Op, Options, PatternName};
@@ -68,13 +68,13 @@ impl Plan {
         } else {
             sources = find(&options.from)?;
             targets = find(&options.to)?;
-            pattern = Pattern::List {
+            pattern = TrafficPattern::List {
                 destinations: numbers(&targets),
             };
             shown = format!("{} -> {}", options.from.join(","), options.to.join(","));
         }
         let groups = match pattern {
-            Pattern::GroupAdversarial => groups_of(&options.lab, &shown, &sources)?,
+            TrafficPattern::GroupAdversarial => groups_of(&options.lab, &shown, &sources)?,
             _ => Vec::new(),
         };
         let spec = TrafficSpec {
@@ -142,7 +142,7 @@ impl Plan {
 
     /// Lets every source choose among all of them at random, with `addresses` addresses at each.
     pub fn update_at_random(&mut self, addresses: u16) {
-        self.spec.pattern = Pattern::Uniform;
+        self.spec.pattern = TrafficPattern::Uniform;
         self.spec.addresses = addresses;
         self.pattern = "uniform".to_owned();
     }
@@ -218,18 +218,18 @@ fn groups_of(lab: &str, pattern: &str, nics: &[Nic]) -> Result<Vec<u16>, RunErro
     }
 }
 
-fn named_pattern(options: &Options, hot: Vec<u16>) -> Pattern {
+fn named_pattern(options: &Options, hot: Vec<u16>) -> TrafficPattern {
     match options.pattern {
-        PatternName::Uniform => Pattern::Uniform,
-        PatternName::Neighbour => Pattern::Neighbour,
-        PatternName::BitComplement => Pattern::BitComplement,
-        PatternName::BitReverse => Pattern::BitReverse,
-        PatternName::Shuffle => Pattern::Shuffle,
-        PatternName::Transpose => Pattern::Transpose,
-        PatternName::Tornado => Pattern::Tornado,
-        PatternName::Permutation => Pattern::Permutation,
-        PatternName::GroupAdversarial => Pattern::GroupAdversarial,
-        PatternName::Hotspot => Pattern::Hotspot {
+        PatternName::Uniform => TrafficPattern::Uniform,
+        PatternName::Neighbour => TrafficPattern::Neighbour,
+        PatternName::BitComplement => TrafficPattern::BitComplement,
+        PatternName::BitReverse => TrafficPattern::BitReverse,
+        PatternName::Shuffle => TrafficPattern::Shuffle,
+        PatternName::Transpose => TrafficPattern::Transpose,
+        PatternName::Tornado => TrafficPattern::Tornado,
+        PatternName::Permutation => TrafficPattern::Permutation,
+        PatternName::GroupAdversarial => TrafficPattern::GroupAdversarial,
+        PatternName::Hotspot => TrafficPattern::Hotspot {
             targets: hot,
             percent: options.hot_percent,
         },

@@ -2,14 +2,14 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use phitwire::nic::Phase;
+use phitwire::nic::RunPhase;
 use phitwire_nodes::stop::Stop;
 use thiserror::Error;
 
 use super::claim::{ClaimError, claim};
 use super::course::Course;
 use super::lab::{Lab, LabError};
-use super::outcome::{Ends, Outcome, why_refused};
+use super::outcome::{Ends, RateResult, why_refused};
 use super::plan::Plan;
 use super::processes::Processes;
 
@@ -94,7 +94,7 @@ pub enum RunError {
 
 /// How far a measurement has come, for a progress line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct RunProgress {
     /// Since the start.
     pub elapsed: Duration,
     /// Messages sent so far.
@@ -102,7 +102,7 @@ pub struct Progress {
     /// Messages acknowledged so far.
     pub acknowledged: u64,
     /// The earliest phase of all sources.
-    pub phase: Phase,
+    pub phase: RunPhase,
 }
 
 /// What a measurement needs of the outside world besides the lab.
@@ -160,8 +160,8 @@ pub fn measure(
     run: u64,
     lab: &mut dyn Lab,
     clock: &dyn Clock,
-    mut watch: impl FnMut(Progress),
-) -> Result<Outcome, RunError> {
+    mut watch: impl FnMut(RunProgress),
+) -> Result<RateResult, RunError> {
     let names = plan.participants().map(|nic| nic.name.as_str());
     let latest = claim(&plan.lab, names, lab, clock)?;
     let mut processes = Processes::new(&plan.everybody, lab);
@@ -201,7 +201,7 @@ pub fn measure(
         work,
         fates,
     };
-    let outcome = Outcome::new(&report, size, ends);
+    let outcome = RateResult::new(&report, size, ends);
     Ok(outcome.with_pace(plan.rate(), plan.source_count(), &report))
 }
 

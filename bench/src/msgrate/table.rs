@@ -3,7 +3,7 @@
 use phitwire::nic::Operation;
 use phitwire::text_table::TextColumns;
 
-use super::outcome::{Outcome, why_refused};
+use super::outcome::{RateResult, why_refused};
 use super::plan::Plan;
 
 const COLUMNS: TextColumns<'_> = TextColumns {
@@ -38,7 +38,7 @@ pub fn head(plan: &Plan) -> String {
 }
 
 /// The figures of one size.
-pub fn row(outcome: &Outcome) -> String {
+pub fn row(outcome: &RateResult) -> String {
     let latency = &outcome.latency_us;
     let quantiles = [
         latency.p50,
@@ -57,15 +57,15 @@ pub fn row(outcome: &Outcome) -> String {
 }
 
 /// What became of the messages, and what the links did for them.
-pub fn verdict(outcome: &Outcome) -> String {
-    let Outcome {
+pub fn verdict(outcome: &RateResult) -> String {
+    let RateResult {
         sent,
         acknowledged,
         timed_out,
         links,
         ..
     } = outcome;
-    let Outcome {
+    let RateResult {
         lost,
         duplicated,
         corrupted,
@@ -129,8 +129,8 @@ pub fn verdict(outcome: &Outcome) -> String {
 }
 
 /// What does not happen in every run.
-fn oddities(outcome: &Outcome) -> [Option<String>; 7] {
-    let Outcome {
+fn oddities(outcome: &RateResult) -> [Option<String>; 7] {
+    let RateResult {
         overtaken,
         stale,
         refused,
@@ -191,11 +191,11 @@ mod tests {
 
     #[test]
     fn the_columns_line_up_and_the_verdict_is_greppable() {
-        let outcome = Outcome {
+        let outcome = RateResult {
             size: 8,
             messages_per_second: 512_345.6,
             payload_bytes_per_second: 4_098_764.8,
-            ..Outcome::default()
+            ..RateResult::default()
         };
         let plan = Plan::default();
         let head = head(&plan);
@@ -203,13 +203,13 @@ mod tests {
         assert_eq!(columns.chars().count(), row(&outcome).chars().count());
         assert!(row(&outcome).contains("512346"));
         assert!(verdict(&outcome).contains("lost 0 duplicated 0 corrupted 0 misordered 0"));
-        let refused = Outcome {
+        let refused = RateResult {
             refused: 3,
             ..outcome
         };
         assert!(verdict(&refused).ends_with("3 messages were refused by their target"));
         let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
-        let much = Outcome {
+        let much = RateResult {
             stale: 7,
             unreachable: 1,
             unreached: names(&["nic4"]),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use phitwire::nic::Phase;
+use phitwire::nic::RunPhase;
 use phitwire::nic::{Collective, CollectiveReport, CollectiveSpec};
 use phitwire_nodes::control::{NodeInfo, Request};
 use serde::Serialize;
@@ -274,7 +274,7 @@ impl CollectiveSuite {
                 if report.run != spec.run {
                     return Err(CollectiveError::OtherRun(name.clone()));
                 }
-                if report.phase != Phase::Done {
+                if report.phase != RunPhase::Done {
                     slow.push(name.as_str());
                 }
                 merged.merge(&report);

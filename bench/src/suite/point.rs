@@ -7,8 +7,8 @@ use serde::Serialize;
 use super::Ending;
 use super::options::{AlltoallOptions, Benchmark, PairOptions, SetOptions};
 use crate::msgrate::{
-    Lab, Member, Op, Options as RateOptions, Outcome, PatternName, Plan, RealClock, Role, RunError,
-    ask, measure,
+    Lab, Member, Op, Options as RateOptions, PatternName, Plan, RateResult, RealClock, Role,
+    RunError, ask, measure,
 };
 
 /// Largest message of the default sizes between two, where messages can be as large.
@@ -35,7 +35,7 @@ pub struct PointRow {
     pub gups: Option<f64>,
     /// What message rate says of it.
     #[serde(flatten)]
-    pub outcome: Outcome,
+    pub outcome: RateResult,
 }
 
 /// What to measure, row by row.
@@ -172,7 +172,7 @@ impl PointSuite {
         Ok(ending)
     }
 
-    fn row(&self, outcome: Outcome) -> PointRow {
+    fn row(&self, outcome: RateResult) -> PointRow {
         let sources = self.plan.source_count();
         let per_source = outcome.messages_per_second / sources as f64;
         let others = match self.benchmark {

@@ -134,7 +134,7 @@ pub fn verdict(rows: &[PointRow]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::msgrate::{LatencyUs, Outcome};
+    use crate::msgrate::{LatencyUs, RateResult};
     use crate::suite::Options;
     use clap::Parser;
 
@@ -145,12 +145,12 @@ mod tests {
             window: 64,
             mean_us: 12.345,
             gups: (benchmark == "gups").then_some(0.001_234),
-            outcome: Outcome {
+            outcome: RateResult {
                 size: 65_536,
                 messages_per_second: 123_456.0,
                 sent: 9,
                 acknowledged: 9,
-                ..Outcome::default()
+                ..RateResult::default()
             },
         }
     }

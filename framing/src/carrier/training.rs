@@ -67,13 +67,13 @@ const _: () = assert!(NODE_AT.end - NODE_AT.start == NAME_BYTES);
 const _: () = assert!(STATE_AT.start == HEADER_BYTES);
 
 /// Wire words of the training pattern.
-pub type Pattern = [u32; PATTERN_WORDS];
+pub type TrainingPattern = [u32; PATTERN_WORDS];
 
 /// The training pattern as it is sent: on each lane a different row of pseudo-random bits. Rows and
 /// their inverses differ from each other, and from silence, in at least 63 of 128 bits (tested).
-pub const PATTERN: Pattern = pattern();
+pub const PATTERN: TrainingPattern = pattern();
 
-const fn pattern() -> Pattern {
+const fn pattern() -> TrainingPattern {
     // A xorshift generator (Marsaglia, "Xorshift RNGs", 2003), its start chosen for distance.
     let mut state = 0x5900_2f50_u32;
     let mut words = [0; PATTERN_WORDS];
@@ -90,7 +90,7 @@ const fn pattern() -> Pattern {
 
 /// What arrived on the physical lanes: for each the sender's lane and whether its polarity is
 /// inverted, or `None` when nothing known came.
-pub fn read_lanes(received: &Pattern) -> [Option<(u8, bool)>; LANES] {
+pub fn read_lanes(received: &TrainingPattern) -> [Option<(u8, bool)>; LANES] {
     let mut found = [None; LANES];
     for (physical, found) in found.iter_mut().enumerate() {
         for lane in 0..LANES as u8 {
@@ -106,7 +106,7 @@ pub fn read_lanes(received: &Pattern) -> [Option<(u8, bool)>; LANES] {
 }
 
 /// Bits in which physical lane `physical` differs from the pattern of `lane`.
-fn distance(received: &Pattern, physical: u8, lane: u8) -> u32 {
+fn distance(received: &TrainingPattern, physical: u8, lane: u8) -> u32 {
     let mask = bits_of_lane(ALL_LANES, 0);
     let pairs = received.iter().zip(&PATTERN);
     pairs
@@ -118,7 +118,7 @@ fn distance(received: &Pattern, physical: u8, lane: u8) -> u32 {
 ///
 /// # Errors
 /// The mask of physical lanes on which no known pattern, or one that another lane also has, came.
-pub fn find_cable(received: &Pattern) -> Result<Permutation, u8> {
+pub fn find_cable(received: &TrainingPattern) -> Result<Permutation, u8> {
     let lanes = read_lanes(received);
     let (mut order, mut invert, mut dead) = ([0; LANES], [false; LANES], 0);
     for (k, lane) in lanes.iter().enumerate() {
@@ -161,7 +161,7 @@ pub struct Training {
     /// Name of the node that the sender expects at the other end.
     pub expect_node: [u8; NAME_BYTES],
     /// Wire words of the pattern as sent or received. Send [`PATTERN`].
-    pub pattern: Pattern,
+    pub pattern: TrainingPattern,
 }
 
 /// A node name as it stands in a training frame; `None` when it is empty, longer than 32 bytes, or
@@ -245,7 +245,7 @@ impl<T: AsRef<[u8]>> TrainingView<T> {
     }
 
     /// The pattern.
-    pub fn pattern(&self) -> Pattern {
+    pub fn pattern(&self) -> TrainingPattern {
         let mut words = [0; PATTERN_WORDS];
         let area = self.0.as_ref()[PATTERN_AT].as_chunks::<WORD_BYTES>().0;
         for (word, bytes) in words.iter_mut().zip(area) {
@@ -289,7 +289,7 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> TrainingView<T> {
     }
 
     /// Sets the pattern.
-    pub fn set_pattern(&mut self, pattern: &Pattern) {
+    pub fn set_pattern(&mut self, pattern: &TrainingPattern) {
         let area = self.0.as_mut()[PATTERN_AT].as_chunks_mut::<WORD_BYTES>().0;
         for (bytes, word) in area.iter_mut().zip(pattern) {
             bytes.copy_from_slice(&word.to_be_bytes()[1..]);

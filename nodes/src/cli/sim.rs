@@ -11,7 +11,7 @@ use phitwire::link::impair::Netem;
 use phitwire::machine::MACHINES;
 use phitwire::net::Network;
 use phitwire::sim::direct::{
-    Config, Fault, Links, Load, Pattern, Phase, Process, Progress, Simulator, Traffic, Warmup,
+    Config, Fault, Links, Load, Pattern, Process, SimPhase, SimProgress, Simulator, Traffic, Warmup,
 };
 use serde_json::{Map, Value};
 
@@ -27,7 +27,7 @@ const MOST_CYCLES: u64 = 1_000_000_000_000;
 
 /// Simulate a network in virtual time.
 ///
-/// Cycles are those of the machine's routers. Load is the fraction of a port's phit rate that every
+/// Cycles are those of the machine's routers. Load is the fraction of a port's rate that every
 /// processor offers, all phits (flits) of its packets and of replies counted.
 #[derive(Args, Debug)]
 pub struct SimArgs {
@@ -170,6 +170,14 @@ impl OwnOptions {
         }
         let chosen = (own.choose)(given).map_err(|error| miette!("{error}"))?;
         Ok((*own, chosen))
+    }
+
+    /// What was chosen for all curves alike, for the title of a plot.
+    fn alike(&self) -> String {
+        let given = self.0.iter().flat_map(|(_, given)| given.one_each());
+        given
+            .map(|(name, value)| format!(", {name} {value}"))
+            .collect()
     }
 }
 
@@ -479,7 +487,8 @@ fn write_files(args: &SimArgs, network: &dyn Network, all: &[Measured]) -> miett
         write(file, output::csv(all))?;
     }
     if let Some(file) = &args.plot {
-        let title = format!("{}: {} traffic", network.name(), args.traffic);
+        let (name, traffic, options) = (network.name(), &args.traffic, args.own.alike());
+        let title = format!("{name}: {traffic} traffic{options}");
         write(file, plot::svg(&title, all)?)?;
     }
     Ok(())
@@ -516,12 +525,12 @@ impl<'a> Point<'a> {
         self.shown.show(&doing, 0, 0, "");
     }
 
-    fn show(&self, seed: u64, progress: Progress) {
+    fn show(&self, seed: u64, progress: SimProgress) {
         let phase = match progress.phase {
-            Phase::Warmup => "warming up",
-            Phase::Measure => "measuring",
-            Phase::Drain => "draining",
-            Phase::Empty => "emptying",
+            SimPhase::Warmup => "warming up",
+            SimPhase::Measure => "measuring",
+            SimPhase::Drain => "draining",
+            SimPhase::Empty => "emptying",
         };
         let seed = if seed == 0 {
             String::new()

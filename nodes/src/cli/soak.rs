@@ -11,7 +11,7 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use miette::{IntoDiagnostic, Result, miette};
 use phitwire::machine::MACHINES;
-use phitwire::sim::soak::{Family, Keep, Late, Outcome, SoakCase};
+use phitwire::sim::soak::{CaseReport, Family, Keep, Late, SoakCase};
 use serde_json::json;
 
 use super::print;
@@ -134,7 +134,7 @@ struct Failed {
 #[derive(Default)]
 struct Tally {
     passed: u64,
-    done: Outcome,
+    done: CaseReport,
     failed: Vec<Failed>,
 }
 
@@ -259,7 +259,7 @@ fn replay_one(case: &dyn SoakCase) -> Result<ExitCode> {
 fn attempt(
     case: &dyn SoakCase,
     trace: &mut dyn FnMut(phitwire::time::Time, &str),
-) -> Result<Outcome, String> {
+) -> Result<CaseReport, String> {
     match catch_unwind(AssertUnwindSafe(|| case.run(trace))) {
         Ok(outcome) => outcome.map_err(|failure| failure.to_string()),
         Err(panic) => {

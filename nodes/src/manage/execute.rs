@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::thread::sleep;
 use std::time::Duration;
 
-use phitwire::manage::{Answer, Command, Outcome, Phase, Reroute, RerouteTimes};
+use phitwire::manage::{Answer, Command, Reroute, ReroutePhase, RerouteReport, RerouteTimes};
 use phitwire::net::{NodeRef, RoutedTables};
 
 use super::fleet::{Routers, ask};
@@ -19,7 +19,7 @@ pub const HOLD_MS: u64 = 10_000;
 #[derive(Clone, Debug, Default)]
 pub struct Done {
     /// What the sequence says.
-    pub outcome: Outcome,
+    pub outcome: RerouteReport,
     /// By router, what it or its socket said last when it did not do what it was asked to.
     pub troubles: BTreeMap<u32, String>,
 }
@@ -39,7 +39,7 @@ pub fn execute(
     let times = RerouteTimes::default();
     let mut reroute = Reroute::new(clock.now(), &sources, living, changed, times);
     let mut troubles = BTreeMap::new();
-    while reroute.phase() != Phase::Done {
+    while reroute.phase() != ReroutePhase::Done {
         while let Some(command) = reroute.poll_command(clock.now()) {
             if told_to_stop() {
                 reroute.abandon(clock.now());
@@ -74,8 +74,8 @@ fn answer(
         return Ok(Answer::Gone);
     };
     let request = match command.phase {
-        Phase::Quiesce => Request::Quiesce { hold_ms: HOLD_MS },
-        Phase::Drain => {
+        ReroutePhase::Quiesce => Request::Quiesce { hold_ms: HOLD_MS },
+        ReroutePhase::Drain => {
             let report: RoutingReport = ask(routers, router, &Request::Routing)?;
             return Ok(if report.drained {
                 Answer::Done
@@ -83,12 +83,12 @@ fn answer(
                 Answer::NotYet
             });
         }
-        Phase::Install => match tables.tables(router) {
+        ReroutePhase::Install => match tables.tables(router) {
             Some(tables) => Request::Install { tables },
             None => return Ok(Answer::Gone),
         },
-        Phase::Release => Request::Release,
-        Phase::Done => return Ok(Answer::Done),
+        ReroutePhase::Release => Request::Release,
+        ReroutePhase::Done => return Ok(Answer::Done),
     };
     routers.ask(router, &request).map(|_| Answer::Done)
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use phitwire::manage::Phase;
+use phitwire::manage::ReroutePhase;
 use phitwire::net::{Faults, Network, NodeRef, Reroutable, RoutedTables};
 use serde_json::Value;
 
@@ -292,7 +292,7 @@ pub(super) fn reroute(
         if done.outcome.abandoned {
             report
                 .took_ms
-                .remove(super::report::phase_name(Phase::Install));
+                .remove(super::report::phase_name(ReroutePhase::Install));
             report.status = Status::Interrupted;
             return Ok(report);
         }

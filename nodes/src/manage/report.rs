@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use phitwire::manage::Phase;
+use phitwire::manage::ReroutePhase;
 use phitwire::net::{Network, NodeRef};
 use serde::Serialize;
 
@@ -104,13 +104,13 @@ pub struct Report {
     pub disconnected: Vec<Disconnected>,
 }
 
-pub(super) fn phase_name(phase: Phase) -> &'static str {
+pub(super) fn phase_name(phase: ReroutePhase) -> &'static str {
     match phase {
-        Phase::Quiesce => "quiesce",
-        Phase::Drain => "drain",
-        Phase::Install => "install",
-        Phase::Release => "release",
-        Phase::Done => "done",
+        ReroutePhase::Quiesce => "quiesce",
+        ReroutePhase::Drain => "drain",
+        ReroutePhase::Install => "install",
+        ReroutePhase::Release => "release",
+        ReroutePhase::Done => "done",
     }
 }
 

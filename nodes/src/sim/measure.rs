@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use nix::sys::resource::{UsageWho, getrusage};
 use phitwire::net::Network;
-use phitwire::sim::direct::{Config, ConfigError, Links, Load, Progress, Report, Simulator};
+use phitwire::sim::direct::{Config, ConfigError, Links, Load, Report, SimProgress, Simulator};
 use phitwire::time::Duration;
 
 use super::threads::Threads;
@@ -97,7 +97,7 @@ pub fn measure(
     links: Links,
     threads: usize,
     seeds: u64,
-    mut progress: impl FnMut(u64, Progress),
+    mut progress: impl FnMut(u64, SimProgress),
 ) -> Result<Measured, ConfigError> {
     let mut first: Option<Measured> = None;
     let (mut latencies, mut accepted, mut saturated) = (Vec::new(), Vec::new(), 0);

@@ -257,7 +257,7 @@ pub fn details(measured: &Measured) -> String {
     }
     let _ = writeln!(
         text,
-        "sources          served {:.4} to {:.4} of their phit rate, Jain's index {:.4}, {:.1} packets waiting \
+        "sources          served {:.4} to {:.4} of their rate, Jain's index {:.4}, {:.1} packets waiting \
          each",
         report.fairness.min, report.fairness.max, report.fairness.jain, report.source_backlog
     );

@@ -126,7 +126,7 @@ fn draw(
         .set_secondary_coord(0.0..right, 0.0..1.0);
     chart
         .configure_mesh()
-        .x_desc("offered load (fraction of a port's phit rate)")
+        .x_desc("offered load (fraction of a port's rate)")
         .y_desc(cycles_of(all))
         .label_style(("sans-serif", 14))
         .draw()?;

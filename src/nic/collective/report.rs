@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::nic::latency::LatencyCounts;
-use crate::nic::traffic_report::Phase;
+use crate::nic::traffic_report::RunPhase;
 
 /// Counts of one run at one participant.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -13,7 +13,7 @@ pub struct CollectiveReport {
     pub run: u32,
     /// How far the run has come: running; draining, while a neighbour has not acknowledged the last
     /// result; done. Merged: the earliest phase of all.
-    pub phase: Phase,
+    pub phase: RunPhase,
     /// Participants of the run.
     pub participants: u32,
     /// Participants whose counts these are.

@@ -54,5 +54,5 @@ pub use model::{CycleModel, DirectModel, NoDirectLinks};
 pub use partition::Partition;
 pub use pattern::{Pattern, PatternError};
 pub use report::{Fairness, LatencySummary, LinkUse, Report, StageUse};
-pub use run::{Phase, Progress, Simulation};
+pub use run::{SimPhase, SimProgress, Simulation};
 pub use simulator::{Chosen, Links, Run, Simulator};

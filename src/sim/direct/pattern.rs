@@ -15,7 +15,7 @@ const HOT_PERCENT: u8 = 10;
 pub enum Pattern {
     /// A pattern that network interfaces know as well; a processor that a permutation maps to
     /// itself stays silent.
-    Common(nic::Pattern),
+    Common(nic::TrafficPattern),
     /// Two of three messages to the sender itself, the third to the next processor, as BookSim has
     /// it.
     Diagonal,
@@ -29,7 +29,7 @@ pub enum Pattern {
 
 impl Default for Pattern {
     fn default() -> Self {
-        Self::Common(nic::Pattern::Uniform)
+        Self::Common(nic::TrafficPattern::Uniform)
     }
 }
 
@@ -83,13 +83,13 @@ impl FromStr for Pattern {
 
     fn from_str(text: &str) -> Result<Self, PatternError> {
         match text {
-            "neighbor" => return Ok(Self::Common(nic::Pattern::Neighbour)),
+            "neighbor" => return Ok(Self::Common(nic::TrafficPattern::Neighbour)),
             "diagonal" => return Ok(Self::Diagonal),
             "asymmetric" => return Ok(Self::Asymmetric),
             "row-adversary" => return Ok(Self::RowAdversary),
             _ => {}
         }
-        let mut plain = nic::Pattern::PLAIN.into_iter();
+        let mut plain = nic::TrafficPattern::PLAIN.into_iter();
         let common = match plain.find(|pattern| pattern.name() == text) {
             Some(plain) => plain,
             None => hotspot(text)?,
@@ -99,7 +99,7 @@ impl FromStr for Pattern {
 }
 
 /// `hotspot`, `hotspot:3,7` or `hotspot:3,7:25`.
-fn hotspot(text: &str) -> Result<nic::Pattern, PatternError> {
+fn hotspot(text: &str) -> Result<nic::TrafficPattern, PatternError> {
     let Some(rest) = text.strip_prefix("hotspot") else {
         return Err(PatternError::Unknown(text.to_owned()));
     };
@@ -122,7 +122,7 @@ fn hotspot(text: &str) -> Result<nic::Pattern, PatternError> {
     if parts.next().is_some() || !(1..=100).contains(&percent) {
         return Err(bad());
     }
-    Ok(nic::Pattern::Hotspot { targets, percent })
+    Ok(nic::TrafficPattern::Hotspot { targets, percent })
 }
 
 impl fmt::Display for Pattern {
@@ -131,7 +131,7 @@ impl fmt::Display for Pattern {
             Self::Diagonal => "diagonal",
             Self::Asymmetric => "asymmetric",
             Self::RowAdversary => "row-adversary",
-            Self::Common(nic::Pattern::Hotspot { targets, percent }) => {
+            Self::Common(nic::TrafficPattern::Hotspot { targets, percent }) => {
                 let targets: Vec<String> = targets.iter().map(u16::to_string).collect();
                 return write!(f, "hotspot:{}:{percent}", targets.join(","));
             }
@@ -206,12 +206,12 @@ impl Destinations {
         let rule = match pattern {
             Pattern::Diagonal => Rule::Diagonal,
             Pattern::Asymmetric => Rule::Asymmetric,
-            Pattern::RowAdversary | Pattern::Common(nic::Pattern::GroupAdversarial) => {
+            Pattern::RowAdversary | Pattern::Common(nic::TrafficPattern::GroupAdversarial) => {
                 special(pattern, n as u32)
                     .ok_or_else(|| PatternError::Elsewhere(pattern.to_string()))?
             }
-            Pattern::Common(nic::Pattern::Uniform) => Rule::Uniform,
-            Pattern::Common(nic::Pattern::Hotspot { targets, percent }) => Rule::Hot {
+            Pattern::Common(nic::TrafficPattern::Uniform) => Rule::Uniform,
+            Pattern::Common(nic::TrafficPattern::Hotspot { targets, percent }) => Rule::Hot {
                 targets: places(&population.numbers[..n], targets)?,
                 percent: u64::from(*percent),
             },

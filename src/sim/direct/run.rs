@@ -39,7 +39,7 @@ const MOST_WAITING: u64 = 1 << 20;
 
 /// What a run is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
+pub enum SimPhase {
     /// Traffic without measurement.
     Warmup,
     /// Packets born now are measured.
@@ -52,9 +52,9 @@ pub enum Phase {
 
 /// How far a run is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct SimProgress {
     /// What it is doing.
-    pub phase: Phase,
+    pub phase: SimPhase,
     /// Cycles of this phase that have run.
     pub cycles: u64,
     /// Cycles that the phase takes, at most.
@@ -206,7 +206,7 @@ impl<M: CycleModel> Simulation<M> {
     pub fn run(
         &mut self,
         executor: &mut dyn Executor,
-        mut progress: impl FnMut(Progress),
+        mut progress: impl FnMut(SimProgress),
     ) -> Report {
         let progress = &mut progress;
         let converged = self.warm_up(executor, progress);
@@ -218,8 +218,8 @@ impl<M: CycleModel> Simulation<M> {
         let before = self.mark();
         let mut samples = StageSamples::default();
         self.phase(executor, self.config.measure_cycles, |run, cycles| {
-            progress(Progress {
-                phase: Phase::Measure,
+            progress(SimProgress {
+                phase: SimPhase::Measure,
                 cycles,
                 limit: run.config.measure_cycles,
             });
@@ -273,7 +273,7 @@ impl<M: CycleModel> Simulation<M> {
     fn warm_up(
         &mut self,
         executor: &mut dyn Executor,
-        progress: &mut impl FnMut(Progress),
+        progress: &mut impl FnMut(SimProgress),
     ) -> bool {
         let (limit, fixed) = match self.config.warmup {
             Warmup::Cycles(cycles) => (cycles, true),
@@ -283,8 +283,8 @@ impl<M: CycleModel> Simulation<M> {
         let mut means: Option<(f64, f64)> = None;
         let mut same = 0;
         let settled = self.phase(executor, limit, |run, cycles| {
-            let phase = Phase::Warmup;
-            progress(Progress {
+            let phase = SimPhase::Warmup;
+            progress(SimProgress {
                 phase,
                 cycles,
                 limit,
@@ -311,12 +311,16 @@ impl<M: CycleModel> Simulation<M> {
     }
 
     /// Whether all measured packets arrived in time.
-    fn drain(&mut self, executor: &mut dyn Executor, progress: &mut impl FnMut(Progress)) -> bool {
+    fn drain(
+        &mut self,
+        executor: &mut dyn Executor,
+        progress: &mut impl FnMut(SimProgress),
+    ) -> bool {
         let limit = self.config.drain_cycles;
         self.is_drained()
             || self.phase(executor, limit, |run, cycles| {
-                let phase = Phase::Drain;
-                progress(Progress {
+                let phase = SimPhase::Drain;
+                progress(SimProgress {
                     phase,
                     cycles,
                     limit,
@@ -343,7 +347,7 @@ impl<M: CycleModel> Simulation<M> {
     fn empty(
         &mut self,
         executor: &mut dyn Executor,
-        progress: &mut impl FnMut(Progress),
+        progress: &mut impl FnMut(SimProgress),
         violations: &mut Vec<Violation>,
     ) {
         for partition in &mut self.partitions {
@@ -362,7 +366,7 @@ impl<M: CycleModel> Simulation<M> {
             patience += ENCODED_REST_CYCLES;
         }
         let mut limit = self.slowest * (2 * inside + replies) + patience;
-        let phase = Phase::Empty;
+        let phase = SimPhase::Empty;
         let empty = |run: &Self| {
             let tally = run.tally();
             let at_rest = |p: &Partition<M>| p.terminals.iter().all(|t| t.is_at_rest());
@@ -374,7 +378,7 @@ impl<M: CycleModel> Simulation<M> {
         while !done && left != Some(self.tally().arrived_phits) {
             left = Some(self.tally().arrived_phits);
             done = self.phase(executor, limit, |run, cycles| {
-                progress(Progress {
+                progress(SimProgress {
                     phase,
                     cycles,
                     limit,

@@ -8,7 +8,7 @@ use super::config::{Config, ConfigError};
 use super::executor::Executor;
 use super::model::CycleModel;
 use super::report::Report;
-use super::run::{Progress, Simulation};
+use super::run::{SimProgress, Simulation};
 use crate::link::impair::Netem;
 use crate::net::Network;
 
@@ -24,11 +24,16 @@ pub enum Links {
 /// A network with its traffic, before its first cycle.
 pub trait Run {
     /// Runs all phases and says what was found. `progress` is told now and then how far it is.
-    fn run(&mut self, executor: &mut dyn Executor, progress: &mut dyn FnMut(Progress)) -> Report;
+    fn run(&mut self, executor: &mut dyn Executor, progress: &mut dyn FnMut(SimProgress))
+    -> Report;
 }
 
 impl<M: CycleModel> Run for Simulation<M> {
-    fn run(&mut self, executor: &mut dyn Executor, progress: &mut dyn FnMut(Progress)) -> Report {
+    fn run(
+        &mut self,
+        executor: &mut dyn Executor,
+        progress: &mut dyn FnMut(SimProgress),
+    ) -> Report {
         Self::run(self, executor, progress)
     }
 }

@@ -2,7 +2,7 @@
 
 use core::fmt::Debug;
 
-use super::{Case, Failure, Keep, Late, Outcome, Soaked, shrink};
+use super::{Case, CaseReport, Failure, Keep, Late, Soaked, shrink};
 use crate::time::Time;
 
 /// A case of any family.
@@ -11,7 +11,7 @@ pub trait SoakCase: Debug + Send + Sync {
     ///
     /// # Errors
     /// See [`Failure`].
-    fn run(&self, trace: &mut dyn FnMut(Time, &str)) -> Result<Outcome, Failure>;
+    fn run(&self, trace: &mut dyn FnMut(Time, &str)) -> Result<CaseReport, Failure>;
 
     /// The case with no more than `keep` names. Harms that it does not have are not kept.
     #[must_use]
@@ -31,7 +31,7 @@ impl dyn SoakCase + '_ {
 }
 
 impl<M: Soaked> SoakCase for Case<M> {
-    fn run(&self, trace: &mut dyn FnMut(Time, &str)) -> Result<Outcome, Failure> {
+    fn run(&self, trace: &mut dyn FnMut(Time, &str)) -> Result<CaseReport, Failure> {
         self.run(trace)
     }
 

@@ -104,7 +104,7 @@ pub struct Case<M: Soaked> {
 
 /// What a case that passed has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Outcome {
+pub struct CaseReport {
     /// Fingerprint of every frame delivered, or of every packet in direct mode: the same for the
     /// same seed.
     pub trace_hash: u64,
@@ -142,7 +142,7 @@ impl<M: Soaked> Case<M> {
     ///
     /// # Errors
     /// See [`Failure`].
-    pub fn run(&self, trace: &mut dyn FnMut(Time, &str)) -> Result<Outcome, Failure> {
+    pub fn run(&self, trace: &mut dyn FnMut(Time, &str)) -> Result<CaseReport, Failure> {
         let mut world = self.bring_up()?;
         world.fabric.impair_all(Some(words(&self.impairment)));
         #[cfg(test)]
@@ -171,7 +171,7 @@ impl<M: Soaked> Case<M> {
         // The checkers demand nothing of a link that is down, so none may have gone down since.
         up_again(&mut world, "at the end", M::LIVENESS)?;
         tell_events(&mut world, trace);
-        Ok(Outcome {
+        Ok(CaseReport {
             trace_hash: world.fabric.trace_hash(),
             time: world.fabric.now(),
             nodes: world.fabric.nodes(),

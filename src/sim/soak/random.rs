@@ -2,7 +2,7 @@
 
 use super::{Case, Harm, OwnHarm, RUNS, Soaked};
 use crate::link::impair::Lateness;
-use crate::nic::{Operation, Pattern, TrafficSpec};
+use crate::nic::{Operation, TrafficPattern, TrafficSpec};
 use crate::rng::Rng;
 use crate::sim::LinkSpec;
 use crate::time::Duration;
@@ -126,7 +126,7 @@ impl Beside {
     /// Two sources that keep a link busy for long, and no other.
     pub fn run_long(self, traffic: &mut TrafficSpec) {
         traffic.processors.truncate(2);
-        traffic.pattern = Pattern::Neighbour;
+        traffic.pattern = TrafficPattern::Neighbour;
         traffic.window = traffic.window.max(100);
         traffic.count = LATE_MESSAGES / self.shorter;
     }
@@ -226,7 +226,10 @@ impl<M: Soaked> Case<M> {
             impairment: netem(&mut rng, 20),
             traffic: TrafficSpec {
                 run: RUNS[0],
-                pattern: pick(&mut rng, &[Pattern::Uniform, Pattern::Tornado]),
+                pattern: pick(
+                    &mut rng,
+                    &[TrafficPattern::Uniform, TrafficPattern::Tornado],
+                ),
                 processors,
                 op: pick(&mut rng, &[Operation::Put, Operation::Get]),
                 size: 4 + rng.below(29) as u32,

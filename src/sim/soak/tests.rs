@@ -58,7 +58,7 @@ pub(crate) use shared_cases;
 
 pub(crate) type Forgery = fn(&[u8], Vec<u8>) -> Vec<u8>;
 
-pub(crate) fn run<M: Soaked>(case: &Case<M>) -> Result<Outcome, Failure> {
+pub(crate) fn run<M: Soaked>(case: &Case<M>) -> Result<CaseReport, Failure> {
     case.run(&mut |_, _| {})
 }
 
@@ -168,7 +168,7 @@ pub(crate) fn lanes_and_stops_beside_copies<M: Soaked>() {
     let cases = (1..).map(Case::with_late_copies).filter(is_whole);
     let outcomes = cases.take(4).map(|case| run(&case).expect("it passes"));
     let outcomes: Vec<_> = outcomes.collect();
-    let sum = |of: fn(&Outcome) -> u64| outcomes.iter().map(of).sum::<u64>();
+    let sum = |of: fn(&CaseReport) -> u64| outcomes.iter().map(of).sum::<u64>();
     assert!(sum(|o| o.late_copies) > 400, "{outcomes:?}");
     assert!(sum(|o| o.lanes_given_up) > 0, "{outcomes:?}");
 }

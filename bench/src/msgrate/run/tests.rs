@@ -3,7 +3,7 @@ use super::super::lab::Role;
 use super::super::options::Options;
 use super::*;
 use clap::Parser;
-use phitwire::nic::{Pattern, TrafficReport, TrafficSpec};
+use phitwire::nic::{TrafficPattern, TrafficReport, TrafficSpec};
 use phitwire_nodes::control::{Code, Holder, Refusal, Request, RunKind};
 
 mod puppets;
@@ -14,14 +14,14 @@ fn options(words: &str) -> Options {
     Options::try_parse_from(words.split_whitespace()).expect("sensible options")
 }
 
-fn run_in(lab: &mut Puppets, words: &str) -> Result<Outcome, RunError> {
+fn run_in(lab: &mut Puppets, words: &str) -> Result<RateResult, RunError> {
     let plan = Plan::new(&options(words), lab)?;
     let clock = clock_of(lab);
     measure(&plan, 8, 77, lab, &clock, |_| {})
 }
 
 /// A run that goes well.
-fn goes_well(lab: &mut Puppets, words: &str) -> Outcome {
+fn goes_well(lab: &mut Puppets, words: &str) -> RateResult {
     run_in(lab, words).expect("all goes well")
 }
 
@@ -72,7 +72,7 @@ fn all_network_interfaces_take_part_in_a_pattern() {
     assert_eq!(outcome.latency_us.p99, 5.0);
     let spec = TrafficSpec {
         run: 77,
-        pattern: Pattern::Tornado,
+        pattern: TrafficPattern::Tornado,
         processors: vec![0, 1, 2],
         window: 2_048,
         duration_ns: 2_000_000_000,
@@ -120,7 +120,7 @@ fn a_hot_spot_is_the_first_or_the_named() {
         goes_well(&mut lab, words);
         lab.started["n0"].pattern.clone()
     };
-    let hotspot = |targets, percent| Pattern::Hotspot { targets, percent };
+    let hotspot = |targets, percent| TrafficPattern::Hotspot { targets, percent };
     assert_eq!(pattern("--pattern hotspot"), hotspot(vec![0], 20));
     let named = pattern("--pattern hotspot --hot n1,n2 --hot-percent 7");
     assert_eq!(named, hotspot(vec![1, 2], 7));
@@ -160,7 +160,7 @@ fn a_pattern_from_group_to_group_needs_groups() {
         ran.map(|_| lab.started["n0"].clone())
     };
     let spec = run([Some(4), Some(0), Some(4)]).expect("there are two groups");
-    assert_eq!(spec.pattern, Pattern::GroupAdversarial);
+    assert_eq!(spec.pattern, TrafficPattern::GroupAdversarial);
     assert_eq!(spec.groups, [4, 0, 4]);
     for (groups, words) in [
         ([None; 3], "in no groups"),
@@ -293,9 +293,12 @@ fn progress_is_shown_until_the_end() {
         seen.push(progress)
     })
     .expect("all goes well");
-    let phases: Vec<Phase> = seen.iter().map(|progress| progress.phase).collect();
+    let phases: Vec<RunPhase> = seen.iter().map(|progress| progress.phase).collect();
     // In the second look one of the three is still running, so the run is.
-    assert_eq!(phases, [Phase::Running, Phase::Running, Phase::Done]);
+    assert_eq!(
+        phases,
+        [RunPhase::Running, RunPhase::Running, RunPhase::Done]
+    );
     assert_eq!(seen[2].elapsed, 2 * LOOK_EVERY);
     assert_eq!(plan.describe(), "3 sources, uniform, 1 s");
 }

@@ -238,7 +238,7 @@ fn destinations(topology: &Dragonfly, config: &Config) -> Result<Destinations, C
             let routers = numbers[..participants as usize]
                 .iter()
                 .map(|nic| nic / u32::from(topology.shape.nics));
-            (*pattern == Pattern::Common(nic::Pattern::GroupAdversarial))
+            (*pattern == Pattern::Common(nic::TrafficPattern::GroupAdversarial))
                 .then(|| Rule::next_group(routers.map(|r| topology.shape.group_of(r))))
         },
     )

@@ -5,7 +5,7 @@ use super::back_to_back_tests::Joined;
 use super::test_bench::config;
 use super::*;
 use crate::machine::tests::joined::SECOND;
-use crate::nic::Phase;
+use crate::nic::RunPhase;
 use crate::node::Node;
 use crate::time::Duration;
 
@@ -38,7 +38,7 @@ fn runs_are_clean_over_a_bad_link_while_puts_fill_the_window() {
             nic.begin_collectives(spec(run, op), now).unwrap();
         }
         let end = joined.now + SECOND.times(20);
-        while reports(&joined).phase != Phase::Done {
+        while reports(&joined).phase != RunPhase::Done {
             assert!(
                 joined.now < end,
                 "it takes too long: {:?}",

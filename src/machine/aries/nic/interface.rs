@@ -18,7 +18,7 @@ use super::request::{Operation, Post, PostError, word_of};
 use super::requester::{Answer, Ask, Requester};
 use super::responder::{EVENT_CODE, Responder};
 use super::traffic::{self, PacketIssuer, RUN_DOMAIN, routing_of};
-use super::transaction::{Progress, RemoteEvent, Ssid, Transactions, high_ssid};
+use super::transaction::{NextStep, RemoteEvent, Ssid, Transactions, high_ssid};
 use super::virtual_node::{Target, VirtualNodes};
 use crate::nic::periods::Periods;
 use crate::nic::runs::Runs;
@@ -499,8 +499,8 @@ impl Interface {
         });
     }
 
-    fn progressed(&mut self, now: Time, progress: Progress) {
-        let Progress::Ended(ended) = progress else {
+    fn progressed(&mut self, now: Time, progress: NextStep) {
+        let NextStep::Ended(ended) = progress else {
             return;
         };
         self.counters.transactions_done += u64::from(ended.failure.is_none());

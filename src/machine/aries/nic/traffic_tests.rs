@@ -8,8 +8,8 @@ use super::test_bench::{KEY, MEMORY, NODES, Pair, TIMEOUT, at, config, get, post
 use super::traffic::RUN_DOMAIN;
 use super::virtual_node::VirtualNodes;
 use crate::nic::stamp::read_line;
-use crate::nic::traffic_pattern::Pattern;
-use crate::nic::traffic_report::{Phase, TrafficReport};
+use crate::nic::traffic_pattern::TrafficPattern;
+use crate::nic::traffic_report::{RunPhase, TrafficReport};
 use crate::nic::traffic_spec::{Operation, SpecError, TrafficSpec, Ways};
 use crate::time::Duration;
 use phitwire_framing::aries::flit::NodeId;
@@ -36,12 +36,12 @@ fn merged(pair: &Pair, run: Option<u64>) -> TrafficReport {
     merged
 }
 
-fn to(destinations: &[u16]) -> Pattern {
+fn to(destinations: &[u16]) -> TrafficPattern {
     let destinations = destinations.to_vec();
-    Pattern::List { destinations }
+    TrafficPattern::List { destinations }
 }
 
-fn phase(pair: &Pair) -> Phase {
+fn phase(pair: &Pair) -> RunPhase {
     pair.nics[0].traffic_report(None).unwrap().phase
 }
 
@@ -55,7 +55,7 @@ fn assert_right(report: &TrafficReport, op: Operation) {
 fn spec(op: Operation, size: u32, count: u64) -> TrafficSpec {
     TrafficSpec {
         run: 7,
-        pattern: Pattern::Uniform,
+        pattern: TrafficPattern::Uniform,
         processors: vec![0, 1],
         op,
         size,
@@ -68,7 +68,7 @@ fn spec(op: Operation, size: u32, count: u64) -> TrafficSpec {
 fn run(pair: &mut Pair, spec: &TrafficSpec) -> TrafficReport {
     start_both(pair, spec);
     let limit = pair.now + Duration::from_ms(500);
-    let done = |nic: &Interface| nic.traffic_report(None).unwrap().phase == Phase::Done;
+    let done = |nic: &Interface| nic.traffic_report(None).unwrap().phase == RunPhase::Done;
     while !pair.nics.iter().all(done) {
         assert!(pair.now < limit, "it takes too long");
         pair.step();
@@ -150,10 +150,10 @@ fn a_run_of_large_blocks_is_over_soon_after_it_was_told_twice() {
         assert!(pair.nics[0].transfers.open() > 1);
         pair.nics[0].stop_traffic(pair.now);
         (0..100).for_each(|_| pair.step());
-        assert_eq!(phase(&pair), Phase::Draining, "once: it is waited for");
+        assert_eq!(phase(&pair), RunPhase::Draining, "once: it is waited for");
         let told = pair.now;
         pair.nics[0].stop_traffic(pair.now);
-        while phase(&pair) != Phase::Done {
+        while phase(&pair) != RunPhase::Done {
             pair.step();
             assert!(pair.now < told + TIMEOUT + Duration::from_ms(1), "{op:?}");
         }
@@ -166,7 +166,7 @@ fn a_run_of_large_blocks_is_over_soon_after_it_was_told_twice() {
             ..spec(op, 1_000, 20)
         };
         pair.nics[0].start_traffic(pair.now, 4, next).unwrap();
-        while phase(&pair) != Phase::Done {
+        while phase(&pair) != RunPhase::Done {
             pair.step();
             assert!(pair.now < told + TIMEOUT.times(4), "{op:?}");
         }
@@ -193,7 +193,7 @@ fn blocks_go_on_to_others_when_one_target_is_gone() {
     pair.nics[0].start_traffic(pair.now, 1, spec).unwrap();
     pair.run(Duration::from_ms(200));
     let report = pair.nics[0].traffic_report(None).unwrap();
-    assert_eq!(report.phase, Phase::Done, "{report:?}");
+    assert_eq!(report.phase, RunPhase::Done, "{report:?}");
     assert_eq!(report.sent, 200, "{report:?}");
     assert_eq!(report.timed_out, 8, "each of its addresses once");
 }
@@ -304,7 +304,7 @@ fn canary_additions_made_twice_or_by_strangers_show() {
         merged(&pair, None)
     };
     let good = with(|sum| sum);
-    assert!(good.is_clean() && good.phase == Phase::Done, "{good:?}");
+    assert!(good.is_clean() && good.phase == RunPhase::Done, "{good:?}");
     // The region of source 0 begins at the beginning of the target's memory. One addition more: the
     // sum is too large.
     let twice = with(|old| old + 1);
@@ -390,7 +390,7 @@ fn spoilt_under_way(op: Operation, size: u32, spoil: fn(&mut Pair)) -> TrafficRe
     spoil(&mut pair);
     pair.run(Duration::from_ms(40));
     let report = pair.nics[0].traffic_report(None).unwrap();
-    assert_eq!(report.phase, Phase::Done, "{report:?}");
+    assert_eq!(report.phase, RunPhase::Done, "{report:?}");
     assert!(!report.is_clean(), "{op:?} {size}: {report:?}");
     report
 }
@@ -491,9 +491,9 @@ fn messages_of_a_run_with_a_rate_go_when_they_are_due() {
         };
         start_both(&mut pair, &spec);
         let interval = Duration::from_ns(1_000_000_000 / rate);
-        while phase(&pair) != Phase::Done {
+        while phase(&pair) != RunPhase::Done {
             pair.step();
-            if phase(&pair) == Phase::Running {
+            if phase(&pair) == RunPhase::Running {
                 let next = pair.nics[0].next_deadline().expect("a message will be due");
                 let is_near = next > pair.now && next <= pair.now + interval;
                 assert!(is_near, "{op:?} {size}");

@@ -109,7 +109,7 @@ pub(crate) struct Ended {
 
 /// What to do about a transaction after one of its requests has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Progress {
+pub(crate) enum NextStep {
     Waiting,
     /// Its event is to be sent; [`Transactions::next_event`] has it.
     Tell,
@@ -168,7 +168,7 @@ impl Transactions {
     }
 
     /// Counts the end of a request, or of the event.
-    pub(crate) fn ended(&mut self, ssid: u16, failure: Option<Failure>) -> Progress {
+    pub(crate) fn ended(&mut self, ssid: u16, failure: Option<Failure>) -> NextStep {
         let transaction = &mut self.table[usize::from(ssid)];
         if let Some(failure) = failure {
             transaction.failed += 1;
@@ -197,7 +197,7 @@ impl Transactions {
     }
 
     /// Takes no more requests; `None` when the transaction is not open.
-    pub(crate) fn close(&mut self, ssid: Ssid, event: Option<RemoteEvent>) -> Option<Progress> {
+    pub(crate) fn close(&mut self, ssid: Ssid, event: Option<RemoteEvent>) -> Option<NextStep> {
         let transaction = &mut self.table[usize::from(ssid.0)];
         if transaction.stage != Stage::Open {
             return None;
@@ -207,24 +207,24 @@ impl Transactions {
         Some(self.proceed(ssid.0))
     }
 
-    fn proceed(&mut self, ssid: u16) -> Progress {
+    fn proceed(&mut self, ssid: u16) -> NextStep {
         let transaction = &mut self.table[usize::from(ssid)];
         if transaction.stage != Stage::Closing || transaction.outstanding > 0 {
-            return Progress::Waiting;
+            return NextStep::Waiting;
         }
         if transaction.event.is_some() && transaction.first_failure.is_none() {
             transaction.stage = Stage::Telling;
             self.telling.push_back(ssid);
-            return Progress::Tell;
+            return NextStep::Tell;
         }
         self.finish(ssid)
     }
 
-    fn finish(&mut self, ssid: u16) -> Progress {
+    fn finish(&mut self, ssid: u16) -> NextStep {
         let transaction = &mut self.table[usize::from(ssid)];
         transaction.stage = Stage::Free;
         self.free.push_back(ssid);
-        Progress::Ended(Ended {
+        NextStep::Ended(Ended {
             user: transaction.user,
             opened: transaction.opened,
             requests: transaction.requests,
@@ -257,12 +257,12 @@ mod tests {
         for _ in 0..3 {
             all.began(ssid.bits());
         }
-        assert_eq!(all.ended(ssid.bits(), None), Progress::Waiting);
-        assert_eq!(all.close(ssid, None), Some(Progress::Waiting));
+        assert_eq!(all.ended(ssid.bits(), None), NextStep::Waiting);
+        assert_eq!(all.close(ssid, None), Some(NextStep::Waiting));
         assert!(!all.is_open(ssid) && all.close(ssid, None).is_none());
         let failure = Some(Failure::TimedOut);
-        assert_eq!(all.ended(ssid.bits(), failure), Progress::Waiting);
-        let Progress::Ended(ended) = all.ended(ssid.bits(), None) else {
+        assert_eq!(all.ended(ssid.bits(), failure), NextStep::Waiting);
+        let NextStep::Ended(ended) = all.ended(ssid.bits(), None) else {
             panic!("it has ended")
         };
         let counts = (ended.user, ended.requests, ended.failed, ended.failure);
@@ -270,7 +270,7 @@ mod tests {
         let empty = all.open(Time::ZERO, 1).unwrap();
         assert!(matches!(
             all.close(empty, None),
-            Some(Progress::Ended(Ended { requests: 0, .. }))
+            Some(NextStep::Ended(Ended { requests: 0, .. }))
         ));
     }
 
@@ -289,18 +289,18 @@ mod tests {
         );
         for ssid in [good, bad] {
             all.began(ssid.bits());
-            assert_eq!(all.close(ssid, Some(event)), Some(Progress::Waiting));
+            assert_eq!(all.close(ssid, Some(event)), Some(NextStep::Waiting));
         }
-        assert_eq!(all.ended(good.bits(), None), Progress::Tell);
+        assert_eq!(all.ended(good.bits(), None), NextStep::Tell);
         assert!(matches!(
             all.ended(bad.bits(), Some(Failure::TimedOut)),
-            Progress::Ended(Ended { user: 2, .. })
+            NextStep::Ended(Ended { user: 2, .. })
         ));
         assert_eq!(all.next_event(), Some((good.bits(), event)));
         all.event_sent();
         assert_eq!(all.next_event(), None);
         let ended = all.ended(good.bits(), None);
-        assert!(matches!(ended, Progress::Ended(Ended { user: 1, .. })));
+        assert!(matches!(ended, NextStep::Ended(Ended { user: 1, .. })));
     }
 
     #[test]

@@ -34,7 +34,7 @@ pub struct Routes {
 
 /// What a packet is about to do at this router.
 #[derive(Clone, Copy)]
-struct Phase {
+struct Intent {
     minimal: Option<Part>,
     up: Option<Up>,
     at_source: bool,
@@ -155,7 +155,7 @@ impl Routes {
     }
 
     /// The part of its way that a packet is on, with the ports of `live` only.
-    fn phase(&self, kind: PortKind, head: Head, live: PortMask) -> Phase {
+    fn phase(&self, kind: PortKind, head: Head, live: PortMask) -> Intent {
         let local = head.destination().group() == self.registers.group;
         let mut class = head.vc() & 3;
         let mut is_up = head.non_minimal();
@@ -168,7 +168,7 @@ impl Routes {
                 // down is lost.
                 is_up = !local && class < 2;
                 if !local && !is_up {
-                    return Phase::NOWHERE;
+                    return Intent::NOWHERE;
                 }
             }
             PortKind::Green | PortKind::Black => {}
@@ -177,7 +177,7 @@ impl Routes {
         if !is_up || class == 0 && !local {
             let ports = self.minimal(kind, head) & live;
             let from = if local { PortKind::Processor } else { kind };
-            return Phase {
+            return Intent {
                 minimal: (ports != 0).then_some(Part { ports, class }),
                 up: (class == 0)
                     .then(|| self.up(from, head, live, class, is_up))
@@ -186,7 +186,7 @@ impl Routes {
                 is_up,
             };
         }
-        Phase {
+        Intent {
             minimal: None,
             up: self.up(kind, head, live, class, true),
             at_source,
@@ -343,7 +343,7 @@ impl Routes {
     }
 
     /// The kind that the mode or the packet's state asks for, with what stands in for it.
-    fn pick_hashed(&self, phase: Phase, mode: Routing, draws: &mut HashDraws) -> Option<Decision> {
+    fn pick_hashed(&self, phase: Intent, mode: Routing, draws: &mut HashDraws) -> Option<Decision> {
         let up_first = phase.wants_up(mode == Routing::OrderedNonMinimal);
         for (turn, up) in [up_first, !up_first].into_iter().enumerate() {
             let candidate = if up {
@@ -362,7 +362,7 @@ impl Routes {
 
     fn pick_by_load(
         &self,
-        phase: Phase,
+        phase: Intent,
         mode: Routing,
         rng: &mut Rng,
         load: impl Fn(u8) -> u32,
@@ -401,7 +401,7 @@ impl Routes {
     /// The less loaded of two candidates of one kind.
     fn pick_one(
         &self,
-        phase: Phase,
+        phase: Intent,
         up: bool,
         rng: &mut Rng,
         load: &impl Fn(u8) -> u32,
@@ -470,7 +470,7 @@ impl Routes {
     }
 }
 
-impl Phase {
+impl Intent {
     const NOWHERE: Self = Self {
         minimal: None,
         up: None,

@@ -22,7 +22,7 @@ use crate::sim::direct::{
     Config, Load, Pattern, Process, Report, Serial, Simulation, Traffic, Warmup,
 };
 use crate::sim::soak::random::pick;
-use crate::sim::soak::{Failure, Keep, Outcome, SoakCase};
+use crate::sim::soak::{CaseReport, Failure, Keep, SoakCase};
 use crate::time::Time;
 
 /// Stream of the random numbers that a case is made from.
@@ -171,7 +171,7 @@ impl DragonflyCase {
 
 impl SoakCase for DragonflyCase {
     /// There is nothing to tell of on the way.
-    fn run(&self, _trace: &mut dyn FnMut(Time, &str)) -> Result<Outcome, Failure> {
+    fn run(&self, _trace: &mut dyn FnMut(Time, &str)) -> Result<CaseReport, Failure> {
         let whole = self.spec.generate();
         let whole = whole.map_err(|error| Failure::Topology(error.to_string()))?;
         let topology = without(&whole, &self.cut);
@@ -189,12 +189,12 @@ impl SoakCase for DragonflyCase {
                 });
             }
         }
-        Ok(Outcome {
+        Ok(CaseReport {
             trace_hash: report.trace_hash,
             time: Time::from_ps(CYCLE_PS * report.cycles),
             flit_hops: report.phit_hops,
             acknowledged: report.packets,
-            ..Outcome::default()
+            ..CaseReport::default()
         })
     }
 
@@ -234,7 +234,7 @@ mod tests {
     use crate::machine::aries::topology::Arrangement;
     use crate::sim::direct::Violation;
 
-    fn run(case: &dyn SoakCase) -> Result<Outcome, Failure> {
+    fn run(case: &dyn SoakCase) -> Result<CaseReport, Failure> {
         case.run(&mut |_, _| {})
     }
 

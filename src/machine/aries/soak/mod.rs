@@ -13,7 +13,7 @@ use crate::machine::aries::nic::CollectiveSpec;
 use crate::machine::aries::topology::{
     Arrangement, Dragonfly, DragonflySettings, DragonflySpec, Shape, check as check_topology,
 };
-use crate::nic::{Operation, Pattern, TrafficSpec, Ways};
+use crate::nic::{Operation, TrafficPattern, TrafficSpec, Ways};
 use crate::rng::Rng;
 use crate::sim::LinkSpec;
 use crate::sim::soak::random::{Beside, netem, pick, up_to};
@@ -167,12 +167,12 @@ fn ways(rng: &mut Rng, unnumbered: bool) -> Option<Ways> {
 
 fn traffic(rng: &mut Rng, nics: usize, destroyed: bool, seed: u64) -> TrafficSpec {
     let patterns = [
-        Pattern::Uniform,
-        Pattern::Uniform,
-        Pattern::Neighbour,
-        Pattern::BitComplement,
-        Pattern::Permutation,
-        Pattern::Hotspot {
+        TrafficPattern::Uniform,
+        TrafficPattern::Uniform,
+        TrafficPattern::Neighbour,
+        TrafficPattern::BitComplement,
+        TrafficPattern::Permutation,
+        TrafficPattern::Hotspot {
             targets: vec![0],
             percent: 40,
         },

@@ -54,7 +54,7 @@ fn a_router_that_keeps_flits_is_found() {
         ways: None,
         ..case.traffic
     };
-    case.traffic.pattern = crate::nic::Pattern::List {
+    case.traffic.pattern = crate::nic::TrafficPattern::List {
         destinations: vec![0],
     };
     let mut world = case.bring_up().expect("links come up");

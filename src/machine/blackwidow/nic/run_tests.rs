@@ -54,7 +54,7 @@ fn assert_some_corrupted(report: &TrafficReport) {
 fn put_run(run: u64, size: u32, count: u64) -> TrafficSpec {
     TrafficSpec {
         run,
-        pattern: Pattern::List {
+        pattern: TrafficPattern::List {
             destinations: vec![B],
         },
         size,
@@ -201,7 +201,7 @@ fn a_duration_ends_the_run_and_the_driver_is_told_when() {
     let started = pair.now;
     pair.nics[0].start_traffic(pair.now, spec).unwrap();
     pair.until(SECOND, |pair| {
-        pair.nics[0].traffic_report(None).unwrap().phase == Phase::Running
+        pair.nics[0].traffic_report(None).unwrap().phase == RunPhase::Running
     });
     let wakeup = pair.nics[0].next_wakeup().unwrap();
     assert!(wakeup.at.since(started) <= Duration::from_ms(4));
@@ -213,7 +213,7 @@ fn a_duration_ends_the_run_and_the_driver_is_told_when() {
 #[test]
 fn a_target_that_does_not_exist_is_unreachable_not_endless() {
     let mut pair = Pair::new(1);
-    let nobody = Pattern::List {
+    let nobody = TrafficPattern::List {
         destinations: vec![77, B],
     };
     let spec = TrafficSpec {

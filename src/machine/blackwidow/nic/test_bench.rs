@@ -68,7 +68,7 @@ impl Pair {
 
     /// Runs until the run that one (and the other, if it has one) started is done.
     pub(super) fn until_traffic_is_done(&mut self, limit: Duration) {
-        use crate::nic::Phase::Done;
+        use crate::nic::RunPhase::Done;
         let done = |nic: &BlackWidowNic| nic.traffic_report(None).is_none_or(|r| r.phase == Done);
         self.until(limit, |pair| pair.nics.iter().all(done));
     }

@@ -29,12 +29,12 @@ pub struct Traffic {
     /// Phits of the longest packet; all lengths between are alike.
     pub longest: u32,
     /// How an input chooses the outputs.
-    pub pattern: Pattern,
+    pub pattern: OutputChoice,
 }
 
 /// How an input chooses the output of its next packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pattern {
+pub enum OutputChoice {
     /// Every output alike.
     Uniform,
     /// Always the output of its own number: nothing is in anybody's way.
@@ -191,9 +191,9 @@ impl Subswitch {
             let lengths = u64::from(self.traffic.longest - self.traffic.shortest) + 1;
             input.left = self.traffic.shortest + self.rng.below(lengths) as u32;
             input.sending = match self.traffic.pattern {
-                Pattern::Uniform => self.rng.below(outputs) as u8,
-                Pattern::Straight => number as u8,
-                Pattern::OneOutput => 0,
+                OutputChoice::Uniform => self.rng.below(outputs) as u8,
+                OutputChoice::Straight => number as u8,
+                OutputChoice::OneOutput => 0,
             };
         }
         input.left -= 1;
@@ -209,7 +209,7 @@ impl Subswitch {
 mod tests {
     use super::*;
 
-    fn throughput(degree: usize, pattern: Pattern) -> f64 {
+    fn throughput(degree: usize, pattern: OutputChoice) -> f64 {
         let traffic = Traffic {
             shortest: 4,
             longest: 19,
@@ -224,7 +224,7 @@ mod tests {
     fn what_meets_nobody_uses_every_cycle() {
         for degree in [1, 2, 8, 9, 64] {
             assert!(
-                (throughput(degree, Pattern::Straight) - 1.0).abs() < 1e-9,
+                (throughput(degree, OutputChoice::Straight) - 1.0).abs() < 1e-9,
                 "{degree}"
             );
         }
@@ -235,7 +235,7 @@ mod tests {
         for degree in [1, 2, 8, 9, 64] {
             let expected = 1.0 / degree as f64;
             assert!(
-                (throughput(degree, Pattern::OneOutput) - expected).abs() < 1e-9,
+                (throughput(degree, OutputChoice::OneOutput) - expected).abs() < 1e-9,
                 "{degree}"
             );
         }

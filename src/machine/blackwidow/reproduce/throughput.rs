@@ -1,6 +1,6 @@
 //! Table 3: sustained throughput of subswitches under worst-case traffic (paper, section 7.6).
 
-use super::subswitch::{Pattern, Subswitch, Traffic};
+use super::subswitch::{OutputChoice, Subswitch, Traffic};
 use super::worst_case_chip;
 use crate::reproduce::{Observation, Row, Table, Tolerance};
 use crate::rng::Rng;
@@ -36,7 +36,7 @@ impl Measurement {
             traffic: Traffic {
                 shortest: PACKET_PHITS,
                 longest: PACKET_PHITS,
-                pattern: Pattern::Uniform,
+                pattern: OutputChoice::Uniform,
             },
         }
     }
@@ -134,7 +134,7 @@ mod tests {
         ..Measurement::of_the_paper(1)
     };
 
-    fn with(shortest: u32, longest: u32, pattern: Pattern) -> Measurement {
+    fn with(shortest: u32, longest: u32, pattern: OutputChoice) -> Measurement {
         Measurement {
             traffic: Traffic {
                 shortest,
@@ -156,9 +156,9 @@ mod tests {
     #[test]
     fn other_traffic_is_told() {
         for wrong in [
-            with(13, 13, Pattern::Straight),
-            with(13, 13, Pattern::OneOutput),
-            with(4, 19, Pattern::Uniform),
+            with(13, 13, OutputChoice::Straight),
+            with(13, 13, OutputChoice::OneOutput),
+            with(4, 19, OutputChoice::Uniform),
         ] {
             let rows = rows(wrong);
             assert!(rows.iter().all(|row| !row.within()), "{wrong:?}: {rows:?}");
@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn the_length_of_packets_does_not_matter_as_long_as_it_is_one() {
         for phits in [1, 4, 19] {
-            let seen = with(phits, phits, Pattern::Uniform).throughput(8);
+            let seen = with(phits, phits, OutputChoice::Uniform).throughput(8);
             assert!((seen - 61.8).abs() < 1.0, "{phits} phits: {seen}");
         }
     }

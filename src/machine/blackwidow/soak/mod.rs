@@ -7,7 +7,7 @@ use crate::machine::blackwidow::topology::{
     BlackWidowSpec, ClosSettings, FoldedClos, Rank, Taper, check as check_topology,
 };
 use crate::net::{Clock, Profile};
-use crate::nic::{Operation, Pattern, TrafficSpec};
+use crate::nic::{Operation, TrafficPattern, TrafficSpec};
 use crate::rng::Rng;
 use crate::sim::LinkSpec;
 use crate::sim::soak::random::{Beside, netem, pick, up_to};
@@ -91,12 +91,12 @@ fn harm(rng: &mut Rng, unit_us: u64) -> Harm<Infallible> {
 
 fn traffic(rng: &mut Rng, topology: &FoldedClos, seed: u64) -> TrafficSpec {
     let patterns = [
-        Pattern::Uniform,
-        Pattern::Neighbour,
-        Pattern::BitComplement,
-        Pattern::Tornado,
-        Pattern::Permutation,
-        Pattern::Hotspot {
+        TrafficPattern::Uniform,
+        TrafficPattern::Neighbour,
+        TrafficPattern::BitComplement,
+        TrafficPattern::Tornado,
+        TrafficPattern::Permutation,
+        TrafficPattern::Hotspot {
             targets: vec![topology.processors[0].number],
             percent: 40,
         },

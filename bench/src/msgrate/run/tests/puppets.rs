@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use super::super::super::lab::{LabError, Member, ProcessState, Role};
 use super::super::*;
-use phitwire::nic::{LatencyCounts, Pattern, TrafficReport, TrafficSpec};
+use phitwire::nic::{LatencyCounts, TrafficPattern, TrafficReport, TrafficSpec};
 use phitwire_nodes::control::{ClientError, Code, Refusal, Request};
 use serde_json::{Value, json};
 
@@ -94,11 +94,10 @@ impl Puppets {
         let is_source = sends(&spec);
         let sources = self.started.values().filter(sends).count() as u64;
         let receivers = match &spec.pattern {
-            Pattern::List { .. } => self.started.len() as u64 - sources,
+            TrafficPattern::List { .. } => self.started.len() as u64 - sources,
             _ => sources,
         };
-        let receives =
-            !matches!(&spec.pattern, Pattern::List { destinations } if !destinations.is_empty());
+        let receives = !matches!(&spec.pattern, TrafficPattern::List { destinations } if !destinations.is_empty());
         let mut report = TrafficReport {
             run: spec.run,
             size: spec.size,
@@ -107,7 +106,11 @@ impl Puppets {
         if is_source {
             let told = self.stopped().contains(&node);
             let busy = self.stuck || self.looks < 2 * sources as u32 || (self.endless && !told);
-            report.phase = if busy { Phase::Running } else { Phase::Done };
+            report.phase = if busy {
+                RunPhase::Running
+            } else {
+                RunPhase::Done
+            };
             report.sent = 60;
             report.acknowledged = 60;
             report.elapsed_ns = 1_000_000;
@@ -136,9 +139,9 @@ impl Puppets {
     }
 }
 
-pub(super) fn to(destinations: &[u16]) -> Pattern {
+pub(super) fn to(destinations: &[u16]) -> TrafficPattern {
     let destinations = destinations.to_vec();
-    Pattern::List { destinations }
+    TrafficPattern::List { destinations }
 }
 
 impl Lab for Puppets {

@@ -4,7 +4,7 @@ use super::engine::Ended;
 use super::message::CollectiveFailure;
 use super::{Contribution, Join};
 use crate::nic::latency::LatencyRecorder;
-use crate::nic::traffic_report::Phase;
+use crate::nic::traffic_report::RunPhase;
 use crate::nic::{CollectiveReport, CollectiveSpec, Operand};
 use crate::time::{Duration, Time};
 
@@ -16,7 +16,7 @@ pub(super) const RUN_KEY: u16 = 0xce11;
 pub(super) struct Driver {
     spec: CollectiveSpec,
     rank: u32,
-    phase: Phase,
+    phase: RunPhase,
     /// Whether the operation of this iteration is joined.
     joined: bool,
     iteration: u64,
@@ -39,7 +39,7 @@ impl Driver {
         Self {
             spec,
             rank,
-            phase: Phase::Running,
+            phase: RunPhase::Running,
             joined: false,
             iteration: 0,
             stopping: false,
@@ -59,7 +59,7 @@ impl Driver {
     }
 
     pub(super) fn is_done(&self) -> bool {
-        self.phase == Phase::Done
+        self.phase == RunPhase::Done
     }
 
     /// Lets the run end, at all participants, after the next operation that this one joins; true if
@@ -70,7 +70,7 @@ impl Driver {
 
     /// When the next operation is to be joined: at once, if it is not joined.
     pub(super) fn due(&self) -> Option<Time> {
-        (self.phase == Phase::Running && !self.joined).then_some(self.last)
+        (self.phase == RunPhase::Running && !self.joined).then_some(self.last)
     }
 
     /// The next operation, which the caller joins.
@@ -101,7 +101,7 @@ impl Driver {
             Err(failure) => self.fail(failure),
         }
         if ended.mark {
-            self.phase = Phase::Draining;
+            self.phase = RunPhase::Draining;
         }
     }
 
@@ -126,13 +126,13 @@ impl Driver {
         self.counts.timed_out += u64::from(timed_out);
         self.counts.failed += u64::from(!timed_out);
         self.counts.failure = Some(failure.to_string());
-        self.phase = Phase::Draining;
+        self.phase = RunPhase::Draining;
     }
 
     /// The engine has nothing more to do.
     pub(super) fn drained(&mut self) {
-        if self.phase == Phase::Draining {
-            self.phase = Phase::Done;
+        if self.phase == RunPhase::Draining {
+            self.phase = RunPhase::Done;
         }
     }
 

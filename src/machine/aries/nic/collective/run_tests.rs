@@ -2,7 +2,7 @@ use super::engine_tests::{barrier, message, tell};
 use super::message::{Kind, Message};
 use super::test_net::{Harm, Net};
 use super::*;
-use crate::nic::{CollectiveReport, CollectiveSpec, CollectiveSpecError, Phase};
+use crate::nic::{CollectiveReport, CollectiveSpec, CollectiveSpecError, RunPhase};
 use crate::time::Duration;
 
 fn spec(ranks: u32, op: &str) -> CollectiveSpec {
@@ -52,7 +52,7 @@ fn runs_verify_every_result_of_every_operation() {
         net.settle(Time::NEVER);
         let report = report(&net);
         assert!(report.is_clean(), "{op}: {report:?}");
-        assert_eq!((report.iterations, report.phase), (40, Phase::Done));
+        assert_eq!((report.iterations, report.phase), (40, RunPhase::Done));
         assert_eq!((report.reported, report.latency.count()), (14, 14 * 40));
     }
 }
@@ -89,11 +89,11 @@ fn runs_end_everywhere_after_the_same_iteration() {
     };
     begin(&mut net, &endless);
     net.settle(net.now + Duration::from_ms(2));
-    assert_eq!(report(&net).phase, Phase::Running);
+    assert_eq!(report(&net).phase, RunPhase::Running);
     net.nics[4].collective.stop_run();
     net.settle(Time::NEVER);
     let second = report(&net);
-    let is_done = second.is_clean() && second.phase == Phase::Done;
+    let is_done = second.is_clean() && second.phase == RunPhase::Done;
     assert!(is_done, "{second:?}");
 }
 
@@ -159,7 +159,7 @@ fn a_participant_that_is_cut_off_ends_the_run_with_a_reason() {
     net.cut = vec![7];
     net.settle(Time::NEVER);
     let report = report(&net);
-    assert_eq!(report.phase, Phase::Done);
+    assert_eq!(report.phase, RunPhase::Done);
     assert_eq!((report.timed_out + report.failed, report.wrong), (12, 0));
     assert!(report.failure.is_some() && !report.is_clean());
 }
