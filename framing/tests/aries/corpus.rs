@@ -100,6 +100,7 @@ fn corpus_of_frames_is_complete_and_holds() {
     // The others are those of other kinds of frame.
     let other = [
         FrameError::BadPhitCount,
+        FrameError::ReservedControl,
         FrameError::ReservedTraining,
         FrameError::BadName,
     ];
