@@ -100,6 +100,15 @@ fn a_sweep_is_an_array_and_a_drawing() {
     assert_eq!(points[0]["over_seeds"]["seeds"], 2);
     let drawing = std::fs::read_to_string(&plot).expect("the drawing");
     assert!(drawing.starts_with("<svg") && drawing.contains("mean latency"));
+    assert!(drawing.contains("\nr1-32: hotspot:3:40 traffic\n"));
+    let words = format!(
+        "aries-2x1x2x1:1 --load 0.2..0.4:0.2 --warmup 100 --measure 200 --grain packet \
+         --routing minimal,valiant --plot {}",
+        plot.display()
+    );
+    assert!(sim(&words).status.success());
+    let drawing = std::fs::read_to_string(&plot).expect("the drawing");
+    assert!(drawing.contains("\naries-2x1x2x1-1: uniform traffic, grain packet\n"));
     let table = scratch.path().join("curve.csv");
     let words = format!(
         "r1-32 --load 0.2..0.4:0.1 --warmup 100 --measure 500 --csv {}",

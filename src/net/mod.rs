@@ -28,6 +28,10 @@ mod writing;
 
 pub use fields::{Fields, Section, Value};
 pub use graph::Graph;
+#[allow(
+    unused_imports,
+    reason = "not every build has a machine that is a graph alone"
+)]
 pub(crate) use graph::of_graph;
 pub use index::{Joined, PortIndex};
 pub use limits::{Effort, MAX_CHIPS, MAX_DESCRIPTION_BYTES, MAX_DILATION, MAX_MISTAKES, MAX_STEPS};

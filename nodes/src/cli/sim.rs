@@ -172,9 +172,16 @@ impl OwnOptions {
         Ok((*own, chosen))
     }
 
-    /// What was chosen for all curves alike, for the title of a plot.
-    fn alike(&self) -> String {
-        let given = self.0.iter().flat_map(|(_, given)| given.one_each());
+    /// What was chosen for all curves of a network alike, for the title of a plot.
+    fn alike(&self, network: &dyn Network) -> String {
+        let mut own = self
+            .0
+            .iter()
+            .filter(|(machine, _)| (machine.is_of)(network));
+        let given = own
+            .next()
+            .into_iter()
+            .flat_map(|(_, given)| given.one_each());
         given
             .map(|(name, value)| format!(", {name} {value}"))
             .collect()
@@ -487,7 +494,7 @@ fn write_files(args: &SimArgs, network: &dyn Network, all: &[Measured]) -> miett
         write(file, output::csv(all))?;
     }
     if let Some(file) = &args.plot {
-        let (name, traffic, options) = (network.name(), &args.traffic, args.own.alike());
+        let (name, traffic, options) = (network.name(), &args.traffic, args.own.alike(network));
         let title = format!("{name}: {traffic} traffic{options}");
         write(file, plot::svg(&title, all)?)?;
     }
