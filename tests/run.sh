@@ -161,7 +161,7 @@ check() {
 # checked PART: the same, or what it came to beside other tests.
 checked() {
     if [[ -z $checks_pid ]]; then check "$1"; return; fi
-    while kill -0 "$checks_pid" 2>/dev/null && [[ ! -e $scratch/$1.status ]]; do sleep 0.1; done
+    while kill -0 "$checks_pid" 2>/dev/null && [[ ! -s $scratch/$1.status ]]; do sleep 0.1; done
     cat -- "$scratch/$1.log"
     return "$(cat -- "$scratch/$1.status" || echo 1)"
 }
@@ -404,7 +404,7 @@ run_part() {
 tell_deferred() {
     local part
     for part in "${deferred[@]}"; do run_part "$part"; done
-    deferred=()
+    deferred=() checks_pid=
 }
 
 # ---- All ----------------------------------------------------------------------------------------

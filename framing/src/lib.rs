@@ -47,7 +47,7 @@ use carrier::frame::{FrameHeader, PLAIN_AT};
 use carrier::training::{self as channel, Training};
 use core::ops::Range;
 
-/// Where what the lanes carry lies in a frame, for what changes it (noise, a cable's swaps):
+/// Where what the lanes carry lies in a frame, for those that change it (noise, a cable's swaps):
 /// phits, sets, the training pattern; in a frame of a kind that is not of this crate, everything
 /// behind header and check. Judges nothing but lengths; `None` when `bytes` cannot be a frame.
 pub fn lane_area(bytes: &[u8]) -> Option<Range<usize>> {

@@ -47,10 +47,11 @@ pub(crate) struct Liveness {
     /// When a frame of this session was last accepted, or it began.
     heard: Time,
     /// Since when the peer owes something, as far as is known, and for how much of that time it was
-    /// heard.
+    /// heard; whether there was a pause in it.
     owed_since: Time,
     heard_for: Duration,
-    /// The first and the last question since then.
+    paused: bool,
+    /// The first and the last question since the peer was heard.
     asked: Option<(Time, Time)>,
     unusable: Option<Unusable>,
     /// Frames that are more than a window old.
@@ -84,6 +85,7 @@ impl Liveness {
             heard: now,
             owed_since: Time::NEVER,
             heard_for: Duration::ZERO,
+            paused: false,
             asked: None,
             unusable: None,
             stale: None,
@@ -130,7 +132,7 @@ impl Liveness {
         let before = core::mem::replace(&mut self.heard, now);
         self.last_accepted = Some(now);
         if self.owed_since != owed_since {
-            (self.owed_since, self.heard_for) = (owed_since, Duration::ZERO);
+            (self.owed_since, self.heard_for, self.paused) = (owed_since, Duration::ZERO, false);
         }
         if owed_since < now {
             let quiet = now.since(before.max(owed_since));
@@ -150,13 +152,17 @@ impl Liveness {
     }
 
     /// For how much of a time before a frame its sender counts as heard: for all of it, but of a
-    /// pause for no more than passes until it is asked. Wires that lose frames make pauses.
+    /// pause for no more than passes until it is asked, since wires that lose frames make pauses,
+    /// and of the first for nothing, since that may have been a cut.
     #[inline]
-    fn heard_of(&self, quiet: Duration) -> Duration {
+    fn heard_of(&mut self, quiet: Duration) -> Duration {
         let is_pause = |patience| quiet >= part(patience, 2);
         match self.least_patience() {
             Some(patience) if is_pause(patience) && is_pause(self.patience(patience)) => {
-                part(patience, FIRST_QUESTION)
+                match core::mem::replace(&mut self.paused, true) {
+                    true => part(patience, FIRST_QUESTION),
+                    false => Duration::ZERO,
+                }
             }
             _ => quiet,
         }

@@ -69,7 +69,7 @@ pub trait LinkControlBlock: Debug + Sized {
     /// `freed` phits or flits of `vc` have left the receive buffer.
     ///
     /// # Panics
-    /// If more than was received.
+    /// If more than was received, where the end counts that.
     fn vc_freed(&mut self, vc: usize, freed: u32);
     /// Takes the link down until [`link_up`](Self::link_up); the peer is told.
     fn link_down(&mut self, now: Time, input: &mut Self::Input);

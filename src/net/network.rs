@@ -28,8 +28,8 @@ impl<N: Network + PartialEq> Same for N {
     }
 }
 
-/// A network that was read or generated: passive data. One that is kept as a [`Graph`](super::Graph) has the
-/// name, nodes and links of that by `of_graph!`.
+/// A network that was read or generated: passive data. One that is kept as a
+/// [`Graph`](super::Graph) has the name, nodes and links of that by `of_graph!`.
 pub trait Network: Any + fmt::Debug + Same {
     /// Its name.
     fn name(&self) -> &str;

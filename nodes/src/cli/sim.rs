@@ -395,9 +395,8 @@ pub fn run(args: &SimArgs) -> miette::Result<ExitCode> {
     for measured in &all {
         for fault in &measured.report.late_faults {
             let load = measured.load.fraction();
-            let ns = measured.cycle.times(measured.report.cycles).as_ns();
             complain(&format!(
-                "load {load}: `{fault}` begins after the end of the run, {ns} ns: nothing broke"
+                "load {load}: `{fault}` begins after the end of the run: nothing broke"
             ));
         }
     }

@@ -1,9 +1,10 @@
 //! Network interfaces of the current network namespace.
 
+use std::os::fd::AsRawFd;
+
 use pnet::datalink;
 use pnet::util::MacAddr;
-
-use super::interface_watch::InterfaceWatch;
+use socket2::{Domain, Socket, Type};
 
 /// What the backends need to know of an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,16 +24,39 @@ pub struct Interface {
 /// # Errors
 /// The names of the interfaces that do exist, when this one does not.
 pub fn find_interface(name: &str) -> Result<Interface, Vec<String>> {
-    let watch = InterfaceWatch::new([name.to_owned()]).ok();
-    match watch.as_ref().and_then(|watch| watch.find(name)) {
-        Some(found) => Ok(Interface {
-            name: name.to_owned(),
-            index: found.index,
-            mac: found.mac,
-            mtu: found.mtu,
-        }),
-        None => Err(datalink::interfaces().into_iter().map(|i| i.name).collect()),
+    let interfaces = datalink::interfaces();
+    let Some(found) = interfaces.iter().find(|i| i.name == name) else {
+        return Err(interfaces.into_iter().map(|i| i.name).collect());
+    };
+    Ok(Interface {
+        name: name.to_owned(),
+        index: found.index,
+        mac: found.mac.unwrap_or_default(),
+        mtu: mtu_of(name).unwrap_or(1500),
+    })
+}
+
+/// The MTU of an interface by `SIOCGIFMTU`, which sees the caller's own namespace where a `/sys`
+/// mounted before the namespace was entered would not.
+fn mtu_of(name: &str) -> Option<usize> {
+    let socket = Socket::new(Domain::IPV4, Type::DGRAM, None).ok()?;
+    // SAFETY: `ifreq` is plain data (a name and a union of integers), for which zero is valid.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    let bytes = name.as_bytes();
+    if bytes.len() >= request.ifr_name.len() {
+        return None;
     }
+    for (to, &from) in request.ifr_name.iter_mut().zip(bytes) {
+        *to = libc::c_char::from_ne_bytes([from]);
+    }
+    // SAFETY: the descriptor is open, `request` outlives the call and is what SIOCGIFMTU reads
+    // and writes; the name in it ends with a zero because it is shorter than the field.
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFMTU as _, &mut request) };
+    if result < 0 {
+        return None;
+    }
+    // SAFETY: SIOCGIFMTU succeeded, so it is `ifru_mtu` that the kernel wrote.
+    usize::try_from(unsafe { request.ifr_ifru.ifru_mtu }).ok()
 }
 
 #[cfg(test)]

@@ -99,7 +99,7 @@ impl Ports {
         }
     }
 
-    /// Those some of whose frames the kernel does not take at present, as a bit mask.
+    /// Ports from which the kernel does not take frames at present, as a bit mask.
     pub const fn troubled(&self) -> u64 {
         self.troubled
     }
@@ -282,8 +282,8 @@ impl Turn {
     }
 }
 
-/// Hands frames of a received message, of which a number is `done` before, to `sink` until the turn
-/// is over; whether all are handed up now. A message is its bytes and how many each frame but the
+/// Hands frames of a received message to `sink` until the turn is over, from frame `done` on;
+/// whether all are handed up now. A message is its bytes and how many each frame but the
 /// last has; `None`: it was longer than its buffer.
 pub(super) fn deliver(
     socket: &mut PortSocket,

@@ -57,7 +57,7 @@ impl Estimate {
 pub struct OverSeeds {
     /// Seeds.
     pub seeds: u64,
-    /// Mean latency in cycles; `None` where nothing was measured.
+    /// Mean latency in cycles; `None` where fewer than two seeds measured any.
     pub latency_mean: Option<Estimate>,
     /// Accepted load.
     pub accepted_load: Estimate,
@@ -118,7 +118,15 @@ pub fn measure(
         saturated += u64::from(report.saturated);
         match &mut first {
             // A violation under any seed is one of the point.
-            Some(first) => first.report.violations.extend(report.violations),
+            Some(first) => {
+                first.report.violations.extend(report.violations);
+                let told = &mut first.report.late_faults;
+                let news = report.late_faults.into_iter();
+                told.extend(
+                    news.filter(|fault| !told.contains(fault))
+                        .collect::<Vec<_>>(),
+                );
+            }
             None => {
                 first = Some(Measured {
                     load: config.traffic.load,
@@ -137,7 +145,7 @@ pub fn measure(
     if seeds > 1 {
         first.over_seeds = Some(OverSeeds {
             seeds,
-            latency_mean: (!latencies.is_empty()).then(|| Estimate::of(&latencies)),
+            latency_mean: (latencies.len() > 1).then(|| Estimate::of(&latencies)),
             accepted_load: Estimate::of(&accepted),
             saturated,
         });

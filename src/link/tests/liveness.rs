@@ -404,7 +404,7 @@ pub(crate) fn a_cable_that_is_whole_one_way_first_is_not_called_stalled<L: Link>
         pair.load(A, 300);
         pair.run_for(Duration::from_ms(800));
         pair.wires[A].cut = false;
-        pair.run_for(Duration::from_ms(300));
+        pair.run_for(Duration::from_ms(450));
         pair.wires[B].cut = false;
         pair.run_for(SECOND);
         traffic_flows(&mut pair);

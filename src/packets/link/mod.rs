@@ -100,7 +100,10 @@ impl<P: Packet> PacketEnd<P> {
             Err(error) => {
                 self.common.counters.dropped(error);
                 if self.common.is_ours(header) {
-                    self.unreadable();
+                    // Only a check that does not hold is a lane's fault.
+                    if error == FrameError::BadHeaderCheck {
+                        self.unreadable();
+                    }
                     self.unusable(now);
                 }
                 return;
@@ -263,7 +266,8 @@ impl<P: Packet> Session for PacketEnd<P> {
     fn send_on(&mut self, lanes: u8, now: Time) {
         self.tx.out.lanes = lanes;
         self.tx.rewind(now);
-        self.tx.out.wants_probe = true;
+        // The peer waits for a frame on them.
+        self.rx.tell = now;
     }
 
     // Each packet was whole or not; nothing of it is kept.

@@ -11,7 +11,6 @@ use crate::time::{Duration, Time};
 #[derive(Debug)]
 pub(crate) struct Receiver {
     pub lanes: LaneWatch,
-    /// A retry was charged to a lane.
     /// When the peer has to be told something.
     pub tell: Time,
     /// The peer asked. It is answered in a frame of its own: long ones may be swallowed.

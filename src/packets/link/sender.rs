@@ -131,7 +131,10 @@ impl<P: Packet> Sender<P> {
             self.out.sent(self.acked < self.cursor, now);
             self.cursor += count;
             self.fresh = self.fresh.max(self.cursor);
-            self.timed = self.timed.or(Some((self.cursor - 1, now)));
+            // The acknowledgement of what was sent twice may be that of the first time.
+            if again < count {
+                self.timed = self.timed.or(Some((self.cursor - 1, now)));
+            }
         }
         again
     }
@@ -152,7 +155,7 @@ impl<P: Packet> Sender<P> {
     /// Whether a peer can say so that was sent what was sent.
     pub fn is_possible(&self, said: &Control) -> bool {
         let most = self.taken_at(said.ack).map(|taken| taken + self.offered);
-        said.ack <= self.next()
+        said.ack <= self.fresh
             && said
                 .limits
                 .iter()
@@ -182,7 +185,8 @@ impl<P: Packet> Sender<P> {
         if rewinds {
             self.rewind(now);
         }
-        if acked > 0 || has_room {
+        // Room alone says nothing of what is under way.
+        if acked > 0 || has_room && self.acked == self.cursor {
             self.out.paid(self.acked < self.cursor, now);
         }
         News { acked, rewinds }

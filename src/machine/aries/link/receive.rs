@@ -52,7 +52,6 @@ pub(super) struct Receiver {
     held: HeldSets,
     pub acks: Acks,
     pub lanes: LaneWatch,
-    /// A lane was charged since the flag was last cleared.
     /// What is missing below the number has been missing since the time.
     mark: Option<(u64, Time)>,
     /// What is missing below this was asked for.

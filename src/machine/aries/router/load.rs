@@ -167,7 +167,7 @@ impl<I: Items> Tiles<I> {
     /// network: that is what it cannot know itself. After a green link come black and blue ones,
     /// after a black link blue ones, after a blue link green and black ones; of each kind it is the
     /// mean, rounded up, and the largest of the kinds. (The largest of all ports would make every
-    /// router look full that has one full link, for all ways by it.) A dead port that tables
+    /// router look full that has one full link, to all ways by it.) A dead port that tables
     /// still name makes its kind full, so that adaptive packets leave a router that cannot take
     /// them on before anybody has computed new tables.
     pub(super) fn update_loads<P: Ports>(&mut self, io: &mut P) {

@@ -76,7 +76,6 @@ pub(super) struct Receiver {
     window: i64,
     pub acks: Acks,
     pub lanes: LaneWatch,
-    /// A lane was charged since the flag was last cleared.
     /// Error recovery: nothing is taken until the packet at `here` comes again.
     recovering: bool,
     /// The next frame out asks for a retry.

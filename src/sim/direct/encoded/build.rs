@@ -85,6 +85,9 @@ pub(crate) fn encoded<M: CycleModel>(
     };
     for link in 0..network.link_count() {
         let (a, b) = network.ends(link);
+        for end in [a, b] {
+            places.of(end)?;
+        }
         let latency = M::CYCLE.times(nodes.cycles(link)?.into());
         builder.connect(link as u32, [at(a), at(b)], latency, netem);
     }
