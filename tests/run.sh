@@ -5,8 +5,8 @@
 #   format      cargo fmt --check
 #   clippy      cargo clippy, warnings are errors
 #   docs        cargo doc, warnings are errors
-#   shell       shellcheck over all scripts
 #   cargo       cargo test: unit, property, golden, fuzz-corpus and documentation tests
+#   shell       shellcheck over all scripts
 #   netns       tests/netns: real processes in real namespaces on this kernel, two files at a time
 #   netem       tests/netns/netem*.sh under real tc netem, in user-mode Linux where this kernel has none
 # A file of tests/netns may be named instead of a part: tests/run.sh tests/netns/cut.sh
@@ -38,7 +38,7 @@ while (( $# )); do
     esac
     shift
 done
-(( ${#parts[@]} )) || parts=(format clippy docs shell cargo netns netem)
+(( ${#parts[@]} )) || parts=(format clippy docs cargo shell netns netem)
 
 scratch=$(mktemp -d)
 has_part() { [[ " ${parts[*]} " == *" $1 "* ]]; }
