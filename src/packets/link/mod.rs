@@ -34,7 +34,7 @@ pub(crate) fn buffers<P: Packet>(profile: &LinkProfile) -> u32 {
 
 /// One end of a link that carries whole packets.
 ///
-/// Call order: that of every [`LinkControlBlock`](crate::link::LinkControlBlock), and any number of
+/// Call order: that of every [`LinkControlBlock`], and any number of
 /// [`push`](Self::push). The same [`PacketInput`] is handed in every time.
 #[derive(Debug)]
 pub struct PacketEnd<P> {

@@ -43,7 +43,7 @@ pub enum FaultError {
     /// A time is built differently.
     #[error("`{0}` is no time: a whole number with ns, us, ms or s")]
     Time(String),
-    /// A time is beyond [`MOST_S`].
+    /// A time is beyond `MOST_S`.
     #[error("`{0}` is too large: a fault begins within {MOST_S}s, and lasts no longer")]
     TooLarge(String),
     /// It is over when it begins.
