@@ -396,15 +396,19 @@ pub(crate) fn a_silent_peer_and_an_end_that_stood_still_are_not_called_stalled<L
 
 /// As after an interface that was away: the neighbour of one end is known again before the other's.
 pub(crate) fn a_cable_that_is_whole_one_way_first_is_not_called_stalled<L: Link>() {
-    for give_up in [None, Some(SECOND)] {
+    for (give_up, cut, lag) in [
+        (None, 800, 450),
+        (Some(SECOND), 800, 450),
+        (None, 1_400, 700),
+    ] {
         let mut pair = pair_with::<L>(|profile| profile.give_up = give_up);
         traffic_flows(&mut pair);
         pair.allow_gaps();
         pair.wire(|wire| wire.cut = true);
         pair.load(A, 300);
-        pair.run_for(Duration::from_ms(800));
+        pair.run_for(Duration::from_ms(cut));
         pair.wires[A].cut = false;
-        pair.run_for(Duration::from_ms(450));
+        pair.run_for(Duration::from_ms(lag));
         pair.wires[B].cut = false;
         pair.run_for(SECOND);
         traffic_flows(&mut pair);
