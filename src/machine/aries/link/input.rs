@@ -206,7 +206,7 @@ impl AriesInput {
     }
 
     /// Appends flits for which [`Self::has_room`] said that there is room.
-    #[inline]
+    #[inline(always)]
     fn append(&mut self, vc: u8, mut flits: &[Flit]) {
         let vc = below::<VCS>(usize::from(vc));
         let chain = &mut self.chains[vc];

@@ -128,7 +128,7 @@ impl AriesLcb {
     ///
     /// # Panics
     /// As [`Self::push`].
-    #[inline]
+    #[inline(always)]
     pub fn push_packet(&mut self, packet: &[Flit]) {
         let active = self.is_active();
         let (counters, sets) = (&mut self.common.counters, &mut self.sets);
