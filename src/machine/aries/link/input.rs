@@ -206,6 +206,7 @@ impl AriesInput {
     }
 
     /// Appends flits for which [`Self::has_room`] said that there is room.
+    // Measured: as calls, this and two others cost 4 % of the message rate.
     #[inline(always)]
     fn append(&mut self, vc: u8, mut flits: &[Flit]) {
         let vc = below::<VCS>(usize::from(vc));
