@@ -200,7 +200,7 @@ impl<I: Items> Router<I> {
                 }
                 let flit = Flit::new(flits[lane * size + cycle]);
                 if let Some(vc) = self.lanes.ends[port].receive(flit) {
-                    self.tiles.announce(base + cycle as u64, vc, 1 << port);
+                    self.tiles.announce(base + cycle as u64, port, vc);
                 }
                 self.received += 1;
             }
@@ -307,9 +307,10 @@ impl<I: Items> Router<I> {
         let phits_by_stage = if self.received == self.forwarded {
             [0; 3]
         } else {
-            let [rows, columns] = self.tiles.flits_by_stage();
-            let columns = columns + self.lanes.leaving();
-            [self.phits_inside() - rows - columns, rows, columns]
+            // Those in Netlink count with the input queues that they came from.
+            let [netlink, rows, columns] = self.tiles.flits_by_stage();
+            let (queued, leaving) = (self.lanes.queued(), self.lanes.leaving());
+            [queued + netlink, rows, columns + leaving]
         };
         let overflows = self.lanes.ends.iter().map(|end| u64::from(end.refused()));
         ChipView {

@@ -117,8 +117,8 @@ impl CycleModel for Aries {
     fn view(router: &router::Aries) -> ChipView {
         let core = router.core();
         let queued: u64 = (0..PORTS as PortId).map(|port| router.queued(port)).sum();
-        let [rows, columns] = core.flits_by_stage();
-        let inside = queued + core.flits_inside() - rows - columns;
+        let [netlink, rows, columns] = core.flits_by_stage();
+        let inside = queued + netlink;
         direct_router::view(core.counters(), core.stalls(), [inside, rows, columns])
     }
 

@@ -14,6 +14,11 @@ const MOST_BLOCKS: u32 = MAX_PACKET_FLITS.div_ceil(BLOCK) as u32;
 /// No block.
 const NONE: u16 = u16::MAX;
 
+/// One line of the cache.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct Block([Flit; BLOCK]);
+
 /// The flits of one virtual channel: a chain of blocks.
 #[derive(Clone, Copy, Debug)]
 struct Chain {
@@ -96,7 +101,7 @@ pub(super) struct Arrived {
 #[derive(Clone, Debug)]
 pub struct AriesInput {
     /// The blocks that were ever used: as many as the worst backlog so far has asked for.
-    blocks: Vec<[Flit; BLOCK]>,
+    blocks: Vec<Block>,
     /// The block behind each one, in a channel's chain or in the chain of free ones.
     next: Vec<u16>,
     /// The free block that was used last, which is the most likely to be in the cache.
@@ -167,11 +172,28 @@ impl AriesInput {
         arrived
     }
 
-    /// Writes the next flit that arrived. Its virtual channel, or `None` where no room was left for
-    /// it or it should have been a head.
+    /// Writes the next flit that arrived, as [`Self::write`] does. Its virtual channel, or `None`
+    /// where no room was left for it or it should have been a head.
     #[inline]
     pub(super) fn write_one(&mut self, flit: Flit) -> Option<usize> {
-        (self.write(&[flit]).written == 1).then_some(self.open.vc.into())
+        if self.open.left == 0 && !self.begin(flit) {
+            return None;
+        }
+        let open = &mut self.open;
+        open.left -= 1;
+        open.so_far += 1;
+        if open.refused {
+            return None;
+        }
+        let vc = below::<VCS>(open.vc.into());
+        let chain = self.appended(vc, 1);
+        if usize::from(chain.written) == BLOCK {
+            self.extend(vc);
+        }
+        let chain = &mut self.chains[vc];
+        self.blocks[usize::from(chain.last)].0[usize::from(chain.written)] = flit;
+        chain.written += 1;
+        Some(vc)
     }
 
     /// Virtual channel of the packet being written, and the flits that it lacks; 0: none is.
@@ -210,22 +232,29 @@ impl AriesInput {
     #[inline(always)]
     fn append(&mut self, vc: u8, mut flits: &[Flit]) {
         let vc = below::<VCS>(usize::from(vc));
-        let chain = &mut self.chains[vc];
-        chain.len += flits.len() as u32;
-        chain.new = chain.new.saturating_add(flits.len() as u32);
-        self.pending |= 1 << vc;
-        self.changed |= 1 << vc;
+        self.appended(vc, flits.len() as u32);
         while !flits.is_empty() {
             if usize::from(self.chains[vc].written) == BLOCK {
                 self.extend(vc);
             }
             let chain = &mut self.chains[vc];
-            let places = &mut self.blocks[usize::from(chain.last)][usize::from(chain.written)..];
+            let places = &mut self.blocks[usize::from(chain.last)].0[usize::from(chain.written)..];
             let (now, later) = flits.split_at(flits.len().min(places.len()));
             copy_few(now, &mut places[..now.len()]);
             chain.written += now.len() as u8;
             flits = later;
         }
+    }
+
+    /// Counts flits that are about to be written.
+    #[inline]
+    fn appended(&mut self, vc: usize, flits: u32) -> &mut Chain {
+        let chain = &mut self.chains[vc];
+        chain.len += flits;
+        chain.new = chain.new.saturating_add(flits);
+        self.pending |= 1 << vc;
+        self.changed |= 1 << vc;
+        chain
     }
 
     /// Puts a free block behind the last one of a channel.
@@ -236,7 +265,7 @@ impl AriesInput {
         let mut block = self.free;
         if block == NONE {
             block = self.blocks.len() as u16;
-            self.blocks.push([Flit::IDLE; BLOCK]);
+            self.blocks.push(Block([Flit::IDLE; BLOCK]));
             self.next.push(NONE);
         } else {
             self.free = self.next[usize::from(block)];
@@ -281,7 +310,7 @@ impl AriesInput {
         let chain = &self.chains[vc];
         let place = usize::from(chain.out) + chain.len.checked_sub(nth)? as usize;
         let block = (0..place / BLOCK).fold(chain.first, |block, _| self.next[usize::from(block)]);
-        Some(&mut self.blocks[usize::from(block)][place % BLOCK])
+        Some(&mut self.blocks[usize::from(block)].0[place % BLOCK])
     }
 
     /// Prepares for a new session with the peer: flits still queued count against the credits that
@@ -313,7 +342,7 @@ impl AriesInput {
     pub fn front(&self, vc: usize) -> Option<Flit> {
         let chain = &self.chains[vc];
         (chain.len != 0)
-            .then(|| self.blocks[usize::from(chain.first)][usize::from(chain.out) % BLOCK])
+            .then(|| self.blocks[usize::from(chain.first)].0[usize::from(chain.out) % BLOCK])
     }
 
     /// Takes the next flit of `vc`.
@@ -323,7 +352,7 @@ impl AriesInput {
         if chain.len == 0 {
             return None;
         }
-        let flit = self.blocks[usize::from(chain.first)][usize::from(chain.out) % BLOCK];
+        let flit = self.blocks[usize::from(chain.first)].0[usize::from(chain.out) % BLOCK];
         chain.out += 1;
         chain.len -= 1;
         chain.acks += 1;
@@ -344,7 +373,7 @@ impl AriesInput {
         let mut left = &mut into[..taken];
         while !left.is_empty() {
             let chain = &mut self.chains[vc];
-            let flits = &self.blocks[usize::from(chain.first)][usize::from(chain.out)..];
+            let flits = &self.blocks[usize::from(chain.first)].0[usize::from(chain.out)..];
             let (now, later) = left.split_at_mut(left.len().min(flits.len()));
             copy_few(&flits[..now.len()], now);
             chain.out += now.len() as u8;

@@ -8,8 +8,8 @@ pub(super) struct Unacknowledged {
     round: u16,
     this: u16,
     before: u16,
-    /// The period of `this`.
-    period: u32,
+    /// The cycle in which the period of `this` began: a multiple of `round`.
+    since: u64,
 }
 
 impl Unacknowledged {
@@ -21,20 +21,14 @@ impl Unacknowledged {
         }
     }
 
-    #[inline]
-    fn period(&self, now: u64) -> (u32, u32) {
-        let round = u64::from(self.round.max(1));
-        ((now / round) as u32, (now % round) as u32)
-    }
-
-    /// A flit was sent.
+    /// A flit was sent. Time does not go back.
     #[inline]
     pub(super) fn sent(&mut self, now: u64) {
-        let (period, _) = self.period(now);
-        if period != self.period {
-            let next = period == self.period.wrapping_add(1);
+        let round = u64::from(self.round.max(1));
+        if now - self.since >= round {
+            let next = now - self.since < 2 * round;
             self.before = if next { self.this } else { 0 };
-            (self.this, self.period) = (0, period);
+            (self.this, self.since) = (0, now - now % round);
         }
         self.this += 1;
     }
@@ -42,14 +36,17 @@ impl Unacknowledged {
     /// Flits sent within the last round trip.
     #[inline]
     pub(super) fn flits(&self, now: u64) -> u32 {
-        let (period, within) = self.period(now);
-        let (this, before) = match period.wrapping_sub(self.period) {
-            0 => (self.this, self.before),
-            1 => (0, self.this),
-            _ => (0, 0),
+        let round = u64::from(self.round.max(1));
+        let passed = now - self.since;
+        let (this, before, within) = if passed < round {
+            (self.this, self.before, passed)
+        } else if passed < 2 * round {
+            (0, self.this, passed - round)
+        } else {
+            return 0;
         };
-        let round = u32::from(self.round.max(1));
-        u32::from(this) + u32::from(before) * (round - within) / round
+        let round = round as u32;
+        u32::from(this) + u32::from(before) * (round - within as u32) / round
     }
 }
 

@@ -96,7 +96,7 @@ impl Core {
         /// See [`Tiles::discarding`].
         fn discarding() -> [u64; VCS];
         /// See [`Tiles::flits_by_stage`].
-        fn flits_by_stage() -> [u64; 2];
+        fn flits_by_stage() -> [u64; 3];
         /// See [`Tiles::stalls`].
         fn stalls() -> [u64; 3];
         /// See [`Tiles::flits_inside`].

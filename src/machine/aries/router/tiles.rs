@@ -262,20 +262,15 @@ impl<I: Items> Tiles<I> {
         self.enter(self.cycle, port, below::<VCS>(vc), flits);
     }
 
-    /// A flit each will arrive in the input queues of `ports` (a bit mask) and virtual channel `vc`
-    /// in `cycle`, which must not have run yet and be at most [`MAX_ANNOUNCED_CYCLES`] after the
-    /// next to run. For drivers that know arrivals beforehand: nothing need be called when they
-    /// happen. Two flits of one NIC port in one cycle are announced one by one. Not for a
-    /// free-running grain, to which everything is there at once.
+    /// A flit will arrive in the input queue of (`port`, `vc`) in `cycle`, which must not have run
+    /// yet and be at most [`MAX_ANNOUNCED_CYCLES`] after the next to run. For drivers that know
+    /// arrivals beforehand: nothing need be called when they happen. Not for a free-running grain,
+    /// to which everything is there at once.
     #[inline]
-    pub fn announce(&mut self, cycle: u64, vc: usize, mut ports: PortMask) {
+    pub fn announce(&mut self, cycle: u64, port: usize, vc: usize) {
         debug_assert!(I::TIMED, "what is announced may not be there yet");
         debug_assert!(cycle >= self.cycle && cycle - self.cycle <= MAX_ANNOUNCED_CYCLES);
-        while ports != 0 {
-            let port = ports.trailing_zeros() as usize;
-            ports &= ports - 1;
-            self.enter(cycle, port, below::<VCS>(vc), 1);
-        }
+        self.enter(cycle, port, below::<VCS>(vc), 1);
     }
 
     #[inline]
@@ -386,16 +381,17 @@ impl<I: Items> Tiles<I> {
             for &(what, flits) in &due {
                 let what = usize::from(what);
                 if what < NIC_ARRIVALS {
-                    self.inputs.arrived(what, flits);
+                    self.inputs.arrived(what, flits.into());
                 } else if what < OUTPUT_ARRIVALS {
-                    self.netlink.arrived(what - NIC_ARRIVALS, flits);
+                    self.netlink.arrived(what - NIC_ARRIVALS, flits.into());
                 } else if what < ROW_BUS_FREE {
-                    self.netlink.output_arrived(what - OUTPUT_ARRIVALS, flits);
+                    self.netlink
+                        .output_arrived(what - OUTPUT_ARRIVALS, flits.into());
                 } else {
                     self.packet_passed(what);
                 }
             }
-            self.delay.recycle(now, due);
+            self.delay.recycle(due);
         }
         if self.calendar.is_due(now) {
             let due = self.calendar.take_due(now);
@@ -452,10 +448,10 @@ impl<I: Items> Tiles<I> {
         self.columns.discarding[below::<VCS>(vc)] &= keep;
     }
 
-    /// Flits in row buffers and in column buffers, and on the wires to them; those in Netlink count
-    /// with the input queues that they came from.
-    pub fn flits_by_stage(&self) -> [u64; 2] {
-        [self.rows.flits::<I>(), self.columns.flits::<I>()]
+    /// Flits in Netlink, in row buffers and in column buffers, with the wires to them.
+    pub fn flits_by_stage(&self) -> [u64; 3] {
+        let rows = self.rows.flits::<I>();
+        [self.netlink.flits(), rows, self.columns.flits::<I>()]
     }
 
     /// How often something has had to wait: in an input queue for a place in a row buffer, in a row
@@ -466,7 +462,7 @@ impl<I: Items> Tiles<I> {
 
     /// Flits inside the core: in row and column buffers, on the wires to them, and in Netlink.
     pub fn flits_inside(&self) -> u64 {
-        self.rows.flits::<I>() + self.columns.flits::<I>() + self.netlink.flits()
+        self.flits_by_stage().iter().sum()
     }
 }
 

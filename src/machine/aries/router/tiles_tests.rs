@@ -71,7 +71,7 @@ fn announced_flits_move_when_they_have_arrived() {
                 unreachable!("it moves flits");
             };
             for i in 0..5 {
-                tiles.announce(40 + i, 0, 1 << GREEN);
+                tiles.announce(40 + i, GREEN, 0);
             }
             // They are in the queue a little before they may be seen; nobody looks.
             let mut other = core_of(Machine::small().registers((0, 0)));
