@@ -10,8 +10,8 @@
 #   netns       tests/netns: real processes in real namespaces on this kernel, two files at a time
 #   netem       tests/netns/netem*.sh under real tc netem, in user-mode Linux where this kernel has none
 # A file of tests/netns may be named instead of a part: tests/run.sh tests/netns/cut.sh
-# Tests of namespaces mostly wait: clippy and docs run beside the first of them, where both are wanted, and are told behind
-# them; netem runs beside netns, too, and scripts are checked beside what is built.
+# Tests of namespaces mostly wait: clippy, docs and what cargo builds for its tests run beside the first of them, where both
+# are wanted, and are told behind them; netem runs beside netns, too, and scripts are checked beside the first build.
 #
 # --long makes the loss test 60 s per link kind, runs dragonflies under all that netem has and on both kinds of links, and
 # attacks both machines on both kinds of links (as does PHITWIRE_LONG=1).
@@ -150,11 +150,12 @@ part_docs() {
     step "what machines share knows none of them" checked walls
 }
 
-# check NAME COMMAND...: what takes longest of clippy and docs; COMMAND, if there is one, runs it.
+# check NAME COMMAND...: what takes longest of clippy, docs and cargo; COMMAND, if there is one, runs it.
 check() {
     case $1 in
         clippy) phw_as_cargo_user "${@:2}" cargo clippy --workspace --all-targets --locked --features "$TOY" -- -D warnings ;;
         docs) RUSTDOCFLAGS='-D warnings' phw_as_cargo_user "${@:2}" cargo doc --workspace --no-deps --locked ;;
+        cargo) phw_as_cargo_user "${@:2}" "${cargo_test[@]}" --no-run ;;
         walls) "${@:2}" tests/walls.sh ;;
     esac
 }
@@ -192,6 +193,7 @@ checks() {
 # rootless.sh; where that is forbidden, those tests say that they are skipped, and why. That it fails otherwise is a failure
 # here, lest they be skipped for that. All packages are built as one: some at a time would have other features of the same
 # libraries, and build these again.
+cargo_test=(cargo test --workspace --locked --no-fail-fast --features "$TOY")
 cargo_tests() {
     local host status=0
     if ! phw_is_root || phw_cargo_user >/dev/null; then
@@ -204,15 +206,15 @@ cargo_tests() {
         host=$(phw_cargo -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_')
         export "CARGO_TARGET_${host}_RUNNER=$PHW_ROOT/tests/runner.sh"
     fi
-    phw_cargo test --workspace --locked --no-fail-fast --features "$TOY" "$@"
+    phw_as_cargo_user "${cargo_test[@]}"
 }
 
 # Cargo's own lines become case lines. A test that passed because it could not be tried has said so on stderr.
 part_cargo() {
     local status=0 before=$failed
-    (cargo_tests --no-run) >/dev/null 2>"$scratch/cargo.err" || status=$?
+    checked cargo >"$scratch/cargo.err" 2>&1 || status=$?
     if (( status == 0 )); then
-        if has_part netns || has_part netem; then start_build; fi
+        ! has_part netem || start_build
         (cargo_tests) >"$scratch/cargo.out" 2>"$scratch/cargo.err" || status=$?
     else
         : >"$scratch/cargo.out"
@@ -300,8 +302,8 @@ run_tests() {
     wait "$scheduler"
 }
 
-# Binaries are built once, as a case of their own: beside the tests of cargo, some of which wait, and leave a processor
-# idle at their ends. Without them the parts that run them are left out.
+# Binaries are built once, as a case of their own; for netem alone beside the tests of cargo, which come first. Without them
+# the parts that run them are left out.
 build_pid=
 start_build() {
     [[ -z ${PHITWIRE_BIN_DIR:-} && -z $build_pid ]] || return 0
@@ -343,13 +345,13 @@ part_netns() {
             *) rest+=("$file") ;;
         esac
     done
+    start_checks
     if has_part netem; then
         start_netem
         run_tests 1 "$first"
     else
         rest=("$first" "${rest[@]}")
     fi
-    start_checks
     run_tests 2 "${rest[@]}"
     tell_deferred
     run_tests 1 "${alone[@]}"
@@ -415,7 +417,7 @@ phw_need_cargo
 started=$(phw_ms)
 ! has_part shell || start_shell
 for part in "${parts[@]}"; do
-    if [[ $part == @(clippy|docs) ]] && has_part netns; then deferred+=("$part"); else run_part "$part"; fi
+    if [[ $part == @(clippy|docs|cargo) ]] && has_part netns; then deferred+=("$part"); else run_part "$part"; fi
 done
 tell_deferred
 
