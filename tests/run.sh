@@ -7,11 +7,11 @@
 #   docs        cargo doc, warnings are errors
 #   cargo       cargo test: unit, property, golden, fuzz-corpus and documentation tests
 #   shell       shellcheck over all scripts
-#   netns       tests/netns: real processes in real namespaces on this kernel, two files at a time
+#   netns       tests/netns: real processes in real namespaces on this kernel, three files at a time
 #   netem       tests/netns/netem*.sh under real tc netem, in user-mode Linux where this kernel has none
 # A file of tests/netns may be named instead of a part: tests/run.sh tests/netns/cut.sh
-# Tests of namespaces mostly wait: clippy, docs and what cargo builds for its tests run beside the first of them, where both
-# are wanted, and are told behind them; netem runs beside netns, too, and scripts are checked beside the first build.
+# Tests of namespaces leave processors idle: clippy, docs and what cargo builds for its tests run beside them, where both are
+# wanted, and are told behind them; netem runs beside netns, too, and scripts are checked beside the first build.
 #
 # --long makes the loss test 60 s per link kind, runs dragonflies under all that netem has and on both kinds of links, and
 # attacks both machines on both kinds of links (as does PHITWIRE_LONG=1).
@@ -330,9 +330,8 @@ build() {
     phw_binaries
 }
 
-# They wait more than they compute, so that two run at a time, and those of netem, if they are wanted at all, in the place
-# of one. The longest comes first. What measures, has a second to be told in, or keeps all processors busy, comes last and
-# alone.
+# They wait more than they compute, so that three run at a time. The longest comes first, and alone beside those of netem,
+# if these are wanted at all. What measures, has a second to be told in, or keeps all processors busy, comes last and alone.
 part_netns() {
     build || return 0
     local file lab first=tests/netns/aries.sh rest=() alone=()
@@ -352,8 +351,7 @@ part_netns() {
     else
         rest=("$first" "${rest[@]}")
     fi
-    run_tests 2 "${rest[@]}"
-    tell_deferred
+    run_tests 3 "${rest[@]}"
     run_tests 1 "${alone[@]}"
 }
 attacked=(blackwidow-ethernet aries-udp)

@@ -12,7 +12,7 @@ use super::traffic_pattern::Choice;
 use super::traffic_report::{RunPhase, TrafficReport};
 use super::traffic_spec::{Abilities, MAX_SIZE, Operation, SpecError, TrafficSpec};
 use super::traffic_target::{State, Target, sendable};
-use super::turns::{Turn, Turns};
+use super::turns::Turn;
 use crate::rng::Rng;
 use crate::time::{Duration, Time};
 
@@ -108,22 +108,15 @@ impl Driver {
         let itself = identity(own)?;
         let addresses = usize::from(layout.addresses);
         let only = |condition| if condition { addresses } else { 0 };
-        let fetched = only(spec.op == Operation::Amo);
-        let busy = only(spec.is_block());
+        let remembered = (only(spec.op == Operation::Amo), only(spec.is_block()));
         let target = |processor| {
-            Ok(Target {
-                processor,
-                stamp: Stamp::of_run(spec.run, source.nonce, itself, identity(processor)?),
-                state: State::Unknown { damaged: 0 },
-                repeats: ATTEMPTS - 1,
-                turn: 0,
-                sequences: vec![0; addresses].into_boxed_slice(),
-                fetched: Turns::new(fetched),
-                busy: vec![false; busy].into_boxed_slice(),
-                given_up: 0,
-                blank: 0,
-                damaged_questions: 0,
-            })
+            let stamp = Stamp::of_run(spec.run, source.nonce, itself, identity(processor)?);
+            Ok(Target::new(
+                (processor, stamp),
+                ATTEMPTS,
+                addresses,
+                remembered,
+            ))
         };
         let targets: Vec<Target> = destinations
             .into_iter()

@@ -44,6 +44,30 @@ pub(crate) struct Target {
 }
 
 impl Target {
+    /// One that has not heard of the run. `announced` is how often it may be announced to it;
+    /// additions remember what they `fetched` from so many addresses, blocks which of so many are
+    /// `busy`.
+    pub fn new(
+        (processor, stamp): (u16, Stamp),
+        announced: u8,
+        addresses: usize,
+        (fetched, busy): (usize, usize),
+    ) -> Self {
+        Self {
+            processor,
+            stamp,
+            state: State::Unknown { damaged: 0 },
+            repeats: announced - 1,
+            turn: 0,
+            sequences: vec![0; addresses].into_boxed_slice(),
+            fetched: Turns::new(fetched),
+            busy: vec![false; busy].into_boxed_slice(),
+            given_up: 0,
+            blank: 0,
+            damaged_questions: 0,
+        }
+    }
+
     /// Whether messages can still go to it, now or later.
     #[inline]
     pub fn is_usable(&self) -> bool {

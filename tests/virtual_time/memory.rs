@@ -148,6 +148,24 @@ fn a_wrong_byte_is_noticed() {
     assert_eq!(check(&mut network, &mut model).1.len(), 1);
 }
 
+/// The way from processor 0 by the `near` router to the `far` one, and that of the answer.
+fn ways(network: &Network, near: NodeId, far: NodeId) -> [RouteVector; 2] {
+    let side = (0..network.fabric.links() as u32)
+        .map(|link| network.fabric.ends(phitwire::sim::LinkId(link)))
+        .find(|ends| ends[0].0 == near && ends[1].0 == far)
+        .expect("the routers are joined");
+    let own = network
+        .link_at(phitwire::net::NodeRef::Processor(0), 0)
+        .map(|link| network.fabric.ends(link))
+        .expect("every processor has a link");
+    let to_processor = own.iter().find(|(node, _)| *node == near);
+    let (_, to_processor) = to_processor.expect("it ends here");
+    [
+        RouteVector::new(&[side[0].1]).expect("one hop"),
+        RouteVector::new(&[side[1].1, *to_processor]).expect("two hops"),
+    ]
+}
+
 #[test]
 fn registers_two_routers_away_are_read_and_written() {
     let mut network = up(&live(8, 4), 13);
@@ -161,23 +179,7 @@ fn registers_two_routers_away_are_read_and_written() {
             routers.next().expect("two routers"),
         )
     };
-    let side = (0..network.fabric.links() as u32)
-        .map(|link| network.fabric.ends(phitwire::sim::LinkId(link)))
-        .find(|ends| ends[0].0 == near && ends[1].0 == far)
-        .expect("the routers are joined");
-    let (out, home) = (side[0].1, side[1].1);
-    let own = network
-        .link_at(phitwire::net::NodeRef::Processor(0), 0)
-        .map(|link| network.fabric.ends(link))
-        .expect("every processor has a link");
-    let to_processor = own
-        .iter()
-        .find(|(node, _)| *node == near)
-        .expect("it ends here")
-        .1;
-
-    let route = RouteVector::new(&[out]).expect("one hop");
-    let back = RouteVector::new(&[home, to_processor]).expect("two hops");
+    let [route, back] = ways(&network, near, far);
     let ask = |register, tag, operation| Maintenance {
         route,
         hop: 0,

@@ -33,6 +33,24 @@ pub struct Plan {
     pub(super) pattern: String,
 }
 
+/// What the options say of the traffic, its participants apart.
+fn asked_for(options: &Options) -> TrafficSpec {
+    TrafficSpec {
+        rate: options.rate.unwrap_or(0),
+        op: match options.op {
+            Op::Put => Operation::Put,
+            Op::Get => Operation::Get,
+            Op::Amo => Operation::Amo,
+        },
+        ways: options.routing.map(Into::into),
+        window: options.window,
+        duration_ns: options.duration_ns(),
+        count: options.count.unwrap_or(0),
+        seed: options.seed,
+        ..TrafficSpec::default()
+    }
+}
+
 impl Plan {
     /// Finds the participants in `lab`.
     ///
@@ -81,18 +99,7 @@ impl Plan {
             pattern,
             processors: numbers(&sources),
             groups,
-            rate: options.rate.unwrap_or(0),
-            op: match options.op {
-                Op::Put => Operation::Put,
-                Op::Get => Operation::Get,
-                Op::Amo => Operation::Amo,
-            },
-            ways: options.routing.map(Into::into),
-            window: options.window,
-            duration_ns: options.duration_ns(),
-            count: options.count.unwrap_or(0),
-            seed: options.seed,
-            ..TrafficSpec::default()
+            ..asked_for(options)
         };
         let targets = targets
             .into_iter()

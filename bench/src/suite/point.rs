@@ -5,7 +5,7 @@ use phitwire_nodes::stop::Stop;
 use serde::Serialize;
 
 use super::Ending;
-use super::options::{AlltoallOptions, Benchmark, PairOptions, SetOptions};
+use super::options::{AlltoallOptions, Benchmark, Common, PairOptions, SetOptions};
 use crate::msgrate::{
     Lab, Member, Op, Options as RateOptions, PatternName, Plan, RateResult, RealClock, Role,
     RunError, ask, measure,
@@ -108,25 +108,8 @@ impl PointSuite {
             }
         };
         let info: NodeInfo = ask(lab, first, &Request::Info)?;
-        let (sizes, window) = (wish.sizes(&info), wish.window);
-        let rate = RateOptions {
-            lab: common.lab.clone(),
-            from: wish.from,
-            to: wish.to,
-            pattern: PatternName::Uniform,
-            hot: Vec::new(),
-            hot_percent: 20,
-            op: wish.op,
-            size: Vec::new(),
-            routing: wish.routing,
-            window,
-            rate: None,
-            seconds: Some(common.seconds),
-            count: None,
-            seed: 1,
-            json: common.json,
-        };
-        let mut plan = Plan::new(&rate, lab)?;
+        let sizes = wish.sizes(&info);
+        let mut plan = Plan::new(&wish.options(common), lab)?;
         if matches!(benchmark, Benchmark::Gups(_)) {
             plan.update_at_random(UPDATE_ADDRESSES);
         }
@@ -227,6 +210,27 @@ impl<'a> Wish<'a> {
             largest: LARGEST_OF_SETS,
             window: options.window,
             routing: options.routing,
+        }
+    }
+
+    /// What message rate would be asked.
+    fn options(self, common: &Common) -> RateOptions {
+        RateOptions {
+            lab: common.lab.clone(),
+            from: self.from,
+            to: self.to,
+            pattern: PatternName::Uniform,
+            hot: Vec::new(),
+            hot_percent: 20,
+            op: self.op,
+            size: Vec::new(),
+            routing: self.routing,
+            window: self.window,
+            rate: None,
+            seconds: Some(common.seconds),
+            count: None,
+            seed: 1,
+            json: common.json,
         }
     }
 

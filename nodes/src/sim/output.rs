@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use phitwire::sim::direct::{LatencySummary, LinkUse, Report, StageUse};
+use phitwire::sim::direct::{Fairness, LatencySummary, LinkUse, Report, StageUse};
 use serde_json::{Map, Value, json};
 
 use super::measure::{Estimate, Measured};
@@ -17,6 +17,10 @@ fn links(links: LinkUse) -> Value {
 
 fn estimate(estimate: Estimate) -> Value {
     json!({ "mean": estimate.mean, "half_width_95": estimate.half_width })
+}
+
+fn fairness(fairness: Fairness) -> Value {
+    json!({ "min": fairness.min, "max": fairness.max, "jain": fairness.jain })
 }
 
 /// One measurement as a JSON object. `about` (topology, traffic) comes first.
@@ -53,18 +57,8 @@ pub fn json(about: &Map<String, Value>, measured: &Measured) -> Value {
             "injection": links(report.injection_links),
             "ejection": links(report.ejection_links),
         },
-        "fairness": {
-            "min": report.fairness.min,
-            "max": report.fairness.max,
-            "jain": report.fairness.jain,
-        },
+        "fairness": fairness(report.fairness),
         "violations": violations(report),
-    });
-    let encoded = json!({
-        "retransmitted_packets": report.retransmitted_packets,
-        "discarded_packets": report.discarded_packets,
-        "frames_sent": report.frames_sent,
-        "frames_lost": report.frames_lost,
     });
     if let Value::Object(mut figures) = figures {
         for &(kind, of_kind) in &report.links {
@@ -79,7 +73,13 @@ pub fn json(about: &Map<String, Value>, measured: &Measured) -> Value {
         all.extend(figures);
     }
     if report.frames_sent > 0 {
-        all.insert("encoded_links".to_owned(), encoded);
+        let figures = json!({
+            "retransmitted_packets": report.retransmitted_packets,
+            "discarded_packets": report.discarded_packets,
+            "frames_sent": report.frames_sent,
+            "frames_lost": report.frames_lost,
+        });
+        all.insert("encoded_links".to_owned(), figures);
     }
     if let Some(over) = measured.over_seeds {
         let value = json!({

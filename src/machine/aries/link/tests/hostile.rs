@@ -143,6 +143,56 @@ fn near(rng: &mut Rng, value: u64, spread: u64) -> u64 {
         .saturating_sub(spread / 2)
 }
 
+fn random_control(rng: &mut Rng, next: u64) -> ControlSet {
+    let mut vc_acks = [0; VCS];
+    if rng.chance(1, 10) {
+        vc_acks[rng.below(8) as usize] = rng.next_u64() as u32;
+    }
+    ControlSet {
+        probe: rng.chance(1, 4),
+        nack: rng.chance(1, 4),
+        next: if rng.chance(1, 20) {
+            rng.next_u64() as u32
+        } else {
+            next as u32
+        },
+        ack: if rng.chance(9, 10) {
+            0
+        } else {
+            rng.next_u64() as u32
+        },
+        missing_from: rng.below(5) as u16,
+        missing: rng.next_u64() as u16 >> rng.below(16),
+        vc_acks,
+        clock: rng.next_u64() >> 16,
+        pulse: rng.chance(1, 2),
+        load: rng.below(16) as u8,
+    }
+}
+
+fn random_data(rng: &mut Rng, number: u64) -> Set {
+    let (vc, flits) = (rng.below(8) as usize, 1 + rng.below(9) as usize);
+    let mut flits = packet(vc, rng.below(100) as u32, flits);
+    if rng.chance(1, 5) {
+        let at = rng.below(flits.len() as u64) as usize;
+        flits[at] = Flit::new(rng.next_u64());
+    }
+    let Set::Data(mut set) = data(number, &flits) else {
+        unreachable!("made as data")
+    };
+    if rng.chance(1, 10) {
+        set.tail = Tail {
+            number: rng.below(128) as u8,
+            ack: rng.below(64) as u8,
+            nack: rng.chance(1, 2),
+            load: rng.below(16) as u8,
+            clock: true,
+            vc_ack: rng.next_u64() as u8,
+        };
+    }
+    Set::Data(set)
+}
+
 /// A frame that is nearly right, with every check recomputed so that the change gets far.
 fn mutated(pair: &mut Pair) -> Vec<u8> {
     let expected = pair.ends[B].lcb.rx.expected();
@@ -155,52 +205,10 @@ fn mutated(pair: &mut Pair) -> Vec<u8> {
     };
     let mut sets = Vec::new();
     if rng.chance(9, 10) {
-        let mut vc_acks = [0; VCS];
-        if rng.chance(1, 10) {
-            vc_acks[rng.below(8) as usize] = rng.next_u64() as u32;
-        }
-        sets.push(Set::Control(ControlSet {
-            probe: rng.chance(1, 4),
-            nack: rng.chance(1, 4),
-            next: if rng.chance(1, 20) {
-                rng.next_u64() as u32
-            } else {
-                next as u32
-            },
-            ack: if rng.chance(9, 10) {
-                0
-            } else {
-                rng.next_u64() as u32
-            },
-            missing_from: rng.below(5) as u16,
-            missing: rng.next_u64() as u16 >> rng.below(16),
-            vc_acks,
-            clock: rng.next_u64() >> 16,
-            pulse: rng.chance(1, 2),
-            load: rng.below(16) as u8,
-        }));
+        sets.push(Set::Control(random_control(rng, next)));
     }
     for number in next..next + rng.below(5) {
-        let (vc, flits) = (rng.below(8) as usize, 1 + rng.below(9) as usize);
-        let mut flits = packet(vc, rng.below(100) as u32, flits);
-        if rng.chance(1, 5) {
-            let at = rng.below(flits.len() as u64) as usize;
-            flits[at] = Flit::new(rng.next_u64());
-        }
-        let Set::Data(mut set) = data(number, &flits) else {
-            unreachable!("made as data")
-        };
-        if rng.chance(1, 10) {
-            set.tail = Tail {
-                number: rng.below(128) as u8,
-                ack: rng.below(64) as u8,
-                nack: rng.chance(1, 2),
-                load: rng.below(16) as u8,
-                clock: true,
-                vc_ack: rng.next_u64() as u8,
-            };
-        }
-        sets.push(Set::Data(set));
+        sets.push(random_data(rng, number));
     }
     if sets.is_empty() {
         sets.push(data(next, &[]));

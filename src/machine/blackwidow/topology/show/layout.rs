@@ -310,16 +310,11 @@ fn lines(
             }
             _ => far(x).total_cmp(&far(y)),
         });
-        let widths: Vec<f64> = here
-            .iter()
-            .map(|&(i, at_b)| {
-                if frame.labels[slot] {
-                    label_width(&bundles[i], at_b)
-                } else {
-                    1.0
-                }
-            })
-            .collect();
+        let width = |&(i, at_b): &(usize, bool)| match frame.labels[slot] {
+            true => label_width(&bundles[i], at_b),
+            false => 1.0,
+        };
+        let widths: Vec<f64> = here.iter().map(width).collect();
         let scale = (frame.width - 12.0) / widths.iter().sum::<f64>();
         let mut x = frame.x + 6.0;
         for (&(i, at_b), width) in here.iter().zip(&widths) {
