@@ -174,6 +174,7 @@ impl AriesInput {
 
     /// Writes the next flit that arrived, as [`Self::write`] does. Its virtual channel, or `None`
     /// where no room was left for it or it should have been a head.
+    // Virtual time writes flit by flit: by way of `write` that took 7 % of its instructions.
     #[inline]
     pub(super) fn write_one(&mut self, flit: Flit) -> Option<usize> {
         if self.open.left == 0 && !self.begin(flit) {
@@ -228,7 +229,7 @@ impl AriesInput {
     }
 
     /// Appends flits for which [`Self::has_room`] said that there is room.
-    // Measured: as calls, this and two others cost 4 % of the message rate.
+    // Measured: as calls, this and two others cost one to four percent of the message rate.
     #[inline(always)]
     fn append(&mut self, vc: u8, mut flits: &[Flit]) {
         let vc = below::<VCS>(usize::from(vc));
