@@ -2,6 +2,7 @@
 
 pub mod aries;
 pub mod blackwidow;
+pub mod t3e;
 /// The toy machine: what `docs/adding-a-machine.md` follows.
 #[cfg(feature = "toy")]
 #[path = "../../tests/toy/mod.rs"]

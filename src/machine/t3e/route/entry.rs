@@ -1,0 +1,145 @@
+//! What a look-up table says of a destination, and what of that travels with a packet.
+
+use core::fmt;
+
+use super::direction::{Direction, DirectionSet};
+
+/// The physical address of a node: its ordinates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place(pub [u8; 3]);
+
+impl Place {
+    /// Bits of the ordinates in X, Y and Z. Z has one more than eight nodes need, for partial
+    /// planes.
+    pub const BITS: [u32; 3] = [4, 5, 4];
+
+    /// The place as a number of 13 bits: X lowest.
+    #[inline]
+    pub const fn bits(self) -> u16 {
+        let [x, y, z] = self.0;
+        x as u16 | (y as u16) << 4 | (z as u16) << 9
+    }
+
+    /// The place of such a number, whose higher bits are ignored.
+    #[inline]
+    pub const fn from_bits(bits: u16) -> Self {
+        Self([
+            (bits & 0xf) as u8,
+            (bits >> 4 & 0x1f) as u8,
+            (bits >> 9 & 0xf) as u8,
+        ])
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [x, y, z] = self.0;
+        write!(f, "({x},{y},{z})")
+    }
+}
+
+/// What a packet says of its route. No router changes it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Tag {
+    /// Where it goes, or where its final hop begins.
+    pub to: Place,
+    /// Dimensions that it travels towards smaller ordinates, one bit each: bit 0 is X.
+    pub signs: u8,
+    /// At `to`, it takes one more hop in -Z (paper, section 2.2).
+    pub final_hop: bool,
+    /// It may travel on adaptive channels (paper, section 5).
+    pub adaptive: bool,
+}
+
+impl Tag {
+    /// Bits of a tag in a packet and in a table.
+    pub const BITS: u32 = 18;
+
+    /// The directions that a packet at `place` still has to travel, its final hop aside.
+    #[inline]
+    pub fn unsatisfied(&self, place: Place) -> DirectionSet {
+        let mut bits = 0;
+        for dimension in 0..3 {
+            let lacks = u8::from(place.0[dimension] != self.to.0[dimension]);
+            bits |= lacks << (dimension + 3 * usize::from(self.signs >> dimension & 1));
+        }
+        DirectionSet::from_bits(bits)
+    }
+
+    /// The tag as a number: place, signs, final hop, adaptive bit from the lowest bit on.
+    #[inline]
+    pub const fn bits(self) -> u32 {
+        self.to.bits() as u32
+            | (self.signs as u32 & 7) << 13
+            | (self.final_hop as u32) << 16
+            | (self.adaptive as u32) << 17
+    }
+
+    /// The tag of such a number, whose higher bits are ignored.
+    #[inline]
+    pub const fn from_bits(bits: u32) -> Self {
+        Self {
+            to: Place::from_bits(bits as u16),
+            signs: (bits >> 13 & 7) as u8,
+            final_hop: bits >> 16 & 1 != 0,
+            adaptive: bits >> 17 & 1 != 0,
+        }
+    }
+}
+
+/// An entry of the look-up table: "the physical address of the destination node, the deterministic
+/// path to that node, and an indication of whether adaptivity is allowed" (paper, section 2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Entry {
+    /// What the packet takes along.
+    pub tag: Tag,
+    /// The hop that it takes before all others, in a plus direction; it is told to the source
+    /// router only (paper, section 2.2).
+    pub initial: Option<Direction>,
+}
+
+impl Entry {
+    /// The entry as a number: its tag, and above that 0 for no initial hop, or 1, 2, 3 for one in
+    /// +X, +Y, +Z.
+    pub fn bits(self) -> u32 {
+        let initial = self
+            .initial
+            .map_or(0, |direction| 1 + direction.index() as u32);
+        self.tag.bits() | initial << Tag::BITS
+    }
+
+    /// The entry of such a number; `None` if bits above are set.
+    pub fn from_bits(bits: u32) -> Option<Self> {
+        let initial = match bits >> Tag::BITS {
+            0 => None,
+            hop @ 1..=3 => Some(Direction::ALL[hop as usize - 1]),
+            _ => return None,
+        };
+        let tag = Tag::from_bits(bits);
+        Some(Self { tag, initial })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_are_numbers_of_twenty_bits() {
+        let tag = Tag {
+            to: Place([7, 31, 10]),
+            signs: 0b101,
+            final_hop: true,
+            adaptive: true,
+        };
+        for initial in [None, Some(Direction::PlusX), Some(Direction::PlusZ)] {
+            let entry = Entry { tag, initial };
+            assert!(entry.bits() < 1 << 20);
+            assert_eq!(Entry::from_bits(entry.bits()), Some(entry));
+        }
+        assert_eq!(Entry::from_bits(1 << 20), None);
+        let own = Place([3, 31, 0]);
+        let unsatisfied: Vec<_> = tag.unsatisfied(own).iter().collect();
+        assert_eq!(unsatisfied, [Direction::MinusX, Direction::MinusZ]);
+    }
+}

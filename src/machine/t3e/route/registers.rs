@@ -1,0 +1,33 @@
+//! What a router knows of where it is.
+
+use super::direction::Direction;
+use super::entry::Place;
+
+/// Registers of a router that packets in the network are routed by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RouteRegisters {
+    /// The physical "who am I" (paper, section 2).
+    pub place: Place,
+    /// The Z ordinate of the neighbour in +Z, from where packets come by their final hop.
+    pub plus_z: u8,
+    /// Directions whose rings have their dateline here, one bit each.
+    pub datelines: u8,
+    /// The table of virtual channels, by direction (paper, section 3.2): bit n is the channel, VC0
+    /// or VC1, of a packet that enters the direction here and whose destination's ordinate in it is
+    /// n modulo 8. The bit of the router's own ordinate is the one of final hops.
+    pub vc_tables: [u8; 6],
+}
+
+impl RouteRegisters {
+    /// The channel, 0 or 1, on which a packet to `ordinate` enters `direction`.
+    #[inline]
+    pub const fn entry_vc(&self, direction: Direction, ordinate: u8) -> u8 {
+        self.vc_tables[direction.index()] >> (ordinate & 7) & 1
+    }
+
+    /// Whether the ring of `direction` has its dateline here.
+    #[inline]
+    pub const fn is_dateline(&self, direction: Direction) -> bool {
+        self.datelines >> direction.index() & 1 != 0
+    }
+}
