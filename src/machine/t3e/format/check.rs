@@ -1,0 +1,197 @@
+//! The checks of a packet: one over its header flit, by which every router can steer, and one over
+//! the words behind it, by which the destination corrects (paper, section 9, which names no code).
+//!
+//! Both are extended Hamming codes: one wrong bit is corrected, two are noticed.
+
+/// What a check found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Repair {
+    /// Nothing is wrong.
+    Good,
+    /// One bit was wrong, and is right again.
+    Corrected,
+    /// More than one bit is wrong.
+    Hopeless,
+}
+
+/// Bits of a header flit below its check.
+pub const HEADER_BITS: u32 = 57;
+/// Bits of the check over the words behind it.
+pub const DATA_CHECK_BITS: u32 = 11;
+
+/// For each bit of a header's syndrome, the information bits in its parity: those whose place in
+/// the code, the numbers from 3 on that are no powers of two, has it.
+const HEADER_MASKS: [u64; 6] = {
+    let mut masks = [0; 6];
+    let (mut place, mut bit) = (3_u32, 0);
+    while bit < HEADER_BITS {
+        if !place.is_power_of_two() {
+            let mut syndrome = 0;
+            while syndrome < 6 {
+                if place >> syndrome & 1 != 0 {
+                    masks[syndrome] |= 1 << bit;
+                }
+                syndrome += 1;
+            }
+            bit += 1;
+        }
+        place += 1;
+    }
+    masks
+};
+
+const INFORMATION: u64 = (1 << HEADER_BITS) - 1;
+
+#[inline]
+const fn parity(word: u64) -> u64 {
+    (word.count_ones() & 1) as u64
+}
+
+/// The six bits of a header's Hamming code.
+#[inline]
+fn hamming(information: u64) -> u64 {
+    let mut code = 0;
+    for (bit, mask) in HEADER_MASKS.iter().enumerate() {
+        code |= parity(information & mask) << bit;
+    }
+    code
+}
+
+/// The header flit of 57 bits: with six bits of Hamming code above them and the parity of all as
+/// the highest bit.
+#[inline]
+pub fn seal_header(information: u64) -> u64 {
+    debug_assert!(information & !INFORMATION == 0, "a header has 57 bits");
+    let word = information | hamming(information) << HEADER_BITS;
+    word | parity(word) << 63
+}
+
+/// The 57 bits of a header flit, corrected if need be.
+#[inline]
+pub fn open_header(word: u64) -> (u64, Repair) {
+    let information = word & INFORMATION;
+    let syndrome = hamming(information) ^ word >> HEADER_BITS & 0x3f;
+    let odd = parity(word) != 0;
+    match (syndrome, odd) {
+        (0, false) => (information, Repair::Good),
+        (_, false) => (information, Repair::Hopeless),
+        // The bit is the parity itself, or one of the code.
+        (syndrome, true) if !syndrome.is_power_of_two() && syndrome != 0 => {
+            // Its place among the numbers that are no powers of two.
+            let bit = syndrome - 1 - u64::from(64 - syndrome.leading_zeros());
+            (information ^ 1 << bit, Repair::Corrected)
+        }
+        (_, true) => (information, Repair::Corrected),
+    }
+}
+
+/// The check over the words behind a header, as they come: the places of all bits that are set,
+/// added without carry, and the parity. Bit b of the n-th word has place 64 (n + 1) + b.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DataCheck {
+    /// All words, added without carry.
+    columns: u64,
+    /// The numbers of the words of odd parity, added without carry.
+    rows: u16,
+    /// Words seen.
+    words: u16,
+}
+
+impl DataCheck {
+    /// Takes the next word.
+    #[inline]
+    pub fn add(&mut self, word: u64) {
+        self.words += 1;
+        self.columns ^= word;
+        self.rows ^= self.words * parity(word) as u16;
+    }
+
+    /// Its eleven bits: places, and the parity above them.
+    #[inline]
+    pub fn bits(&self) -> u16 {
+        let mut place = u64::from(self.rows) << 6;
+        for (bit, mask) in COLUMN_MASKS.iter().enumerate() {
+            place |= parity(self.columns & mask) << bit;
+        }
+        place as u16 | (parity(self.columns) as u16) << 10
+    }
+
+    /// The check of `words`.
+    pub fn of(words: &[u64]) -> u16 {
+        let mut check = Self::default();
+        words.iter().for_each(|word| check.add(*word));
+        check.bits()
+    }
+
+    /// Corrects `words` by the check that came with them.
+    pub fn repair(words: &mut [u64], carried: u16) -> Repair {
+        let difference = Self::of(words) ^ carried;
+        let (place, odd) = (difference & 0x3ff, difference >> 10 != 0);
+        if difference == 0 {
+            return Repair::Good;
+        }
+        let word = usize::from(place >> 6).checked_sub(1);
+        match word.and_then(|word| words.get_mut(word)) {
+            Some(word) if odd => {
+                *word ^= 1 << (place & 63);
+                Repair::Corrected
+            }
+            _ => Repair::Hopeless,
+        }
+    }
+}
+
+/// For each bit of a column's number, the columns that have it.
+const COLUMN_MASKS: [u64; 6] = [
+    0xaaaa_aaaa_aaaa_aaaa,
+    0xcccc_cccc_cccc_cccc,
+    0xf0f0_f0f0_f0f0_f0f0,
+    0xff00_ff00_ff00_ff00,
+    0xffff_0000_ffff_0000,
+    0xffff_ffff_0000_0000,
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Rng;
+
+    #[test]
+    fn one_wrong_bit_of_a_header_is_corrected_and_two_are_noticed() {
+        let mut rng = Rng::new(1, 1);
+        for _ in 0..200 {
+            let information = rng.next_u64() & INFORMATION;
+            let word = seal_header(information);
+            assert_eq!(open_header(word), (information, Repair::Good));
+            for a in 0..64 {
+                let one = word ^ 1 << a;
+                assert_eq!(open_header(one), (information, Repair::Corrected), "{a}");
+                for b in 0..a {
+                    assert_eq!(open_header(one ^ 1 << b).1, Repair::Hopeless, "{a} {b}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn one_wrong_bit_of_the_data_is_corrected_and_two_are_noticed() {
+        let mut rng = Rng::new(2, 1);
+        for count in 1..=9 {
+            let words: Vec<u64> = (0..count).map(|_| rng.next_u64()).collect();
+            let check = DataCheck::of(&words);
+            assert!(check < 1 << DATA_CHECK_BITS);
+            let bits = 64 * count;
+            for a in 0..bits {
+                let mut one = words.clone();
+                one[a / 64] ^= 1 << (a % 64);
+                let mut two = one.clone();
+                assert_eq!(DataCheck::repair(&mut one, check), Repair::Corrected);
+                assert_eq!(one, words);
+                let b = (a + 1 + rng.below(bits as u64 - 1) as usize) % bits;
+                two[b / 64] ^= 1 << (b % 64);
+                assert_eq!(DataCheck::repair(&mut two, check), Repair::Hopeless);
+            }
+        }
+        assert_eq!(DataCheck::repair(&mut [], 0), Repair::Good);
+    }
+}
