@@ -154,8 +154,15 @@ impl LiveDevice {
         }
         let fault = match *fault {
             Fault::LaneNoise { lane, ref rate, .. } => {
-                let rate = parse_rate(rate).map_err(Failure::Noise)?;
-                return self.noise.set(port, lane, rate).map_err(Failure::Noise);
+                let per_bit = parse_rate(rate).map_err(Failure::Noise)?;
+                let fault = LinkFault::LaneNoise { lane, per_bit };
+                return match self.device.link_fault(now, port, fault) {
+                    // It has no lanes of its own: the cable has.
+                    Err(DeviceError::NoSuchFault { .. }) => {
+                        self.noise.set(port, lane, per_bit).map_err(Failure::Noise)
+                    }
+                    suffered => Ok(suffered?),
+                };
             }
             Fault::SoftError { .. } => LinkFault::SoftError,
             Fault::LinkDown { .. } => LinkFault::Down,

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::DeviceError;
 use crate::link::ErrorInjection;
+use crate::link::impair::Probability;
 use crate::nic::{Abilities, CollectiveReport, CollectiveSpec, TrafficReport, TrafficSpec};
 use crate::time::{Duration, Time};
 
@@ -29,6 +30,14 @@ pub enum LinkFault {
     LoseClock(Duration),
     /// Makes bit errors from now on.
     Inject(ErrorInjection),
+    /// Flips each bit of a lane of the sending direction with this probability from now on, above
+    /// what the link repeats.
+    LaneNoise {
+        /// The lane.
+        lane: u8,
+        /// Of each of its bits.
+        per_bit: Probability,
+    },
 }
 
 /// What a register goes by.

@@ -29,8 +29,8 @@ pub struct EndAccount {
     pub active: bool,
     /// Credit left, per virtual channel.
     pub credits: Vec<u32>,
-    /// What this end offers to its peer on a virtual channel when all others are empty.
-    pub offers: u32,
+    /// What this end offers to its peer on each virtual channel when all others are empty.
+    pub offers: Vec<u32>,
     /// Sent and not acknowledged.
     pub unacknowledged: u64,
     /// Taken from the core and not sent, in units of credit.

@@ -132,8 +132,7 @@ pub fn check_direction(
         return;
     }
     let units = sender.units;
-    for (vc, &left) in sender.credits.iter().enumerate() {
-        let offered = receiver.offers;
+    for (vc, (&left, &offered)) in sender.credits.iter().zip(&receiver.offers).enumerate() {
         if left != offered {
             violations.push(Violation::Credits {
                 link,
@@ -292,7 +291,7 @@ mod tests {
         let end = EndAccount {
             active: true,
             credits: vec![128; vcs],
-            offers: 128,
+            offers: vec![128; vcs],
             taken: 50,
             given_up: Some(0),
             accepted: 50,

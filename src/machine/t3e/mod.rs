@@ -4,4 +4,6 @@
 //! Torus", Hot Interconnects 4, 1996, cited here as "the paper" with the section.
 
 pub mod format;
+pub mod link;
 pub mod route;
+pub mod router;

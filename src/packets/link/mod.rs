@@ -312,7 +312,7 @@ impl<P: Packet> LinkView for PacketEnd<P> {
             units: Units::PACKETS,
             active: self.is_active(),
             credits: (0..P::VCS).map(|vc| self.tx.room(vc) as u32).collect(),
-            offers: buffers::<P>(&self.common.profile),
+            offers: vec![buffers::<P>(&self.common.profile); P::VCS],
             unacknowledged: self.unacknowledged_packets(),
             unsent: 0,
             taken: counters.tx_packets,

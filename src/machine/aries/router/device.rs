@@ -34,7 +34,7 @@ impl LinkView for AriesLcb {
             },
             active: self.is_active(),
             credits: self.credits().to_vec(),
-            offers: sets.private_flits + sets.common_flits,
+            offers: vec![sets.private_flits + sets.common_flits; self.credits().len()],
             unacknowledged: self.unacknowledged_sets(),
             unsent: self.backlog_flits().into(),
             taken: self.set_counters().tx_flits,
@@ -61,6 +61,7 @@ impl LinkEnd for AriesLcb {
             LinkFault::Reinit => self.force_reinit(now),
             LinkFault::LoseClock(span) => self.lose_clock(now, span),
             LinkFault::Inject(injection) => self.inject(injection),
+            LinkFault::LaneNoise { .. } => return false,
         }
         true
     }

@@ -22,7 +22,7 @@ impl LinkView for Lcb {
             },
             active: self.is_active(),
             credits: Vc::ALL.map(|vc| self.credits(vc)).to_vec(),
-            offers: self.config().profile().input_phits_per_vc,
+            offers: vec![self.config().profile().input_phits_per_vc; 2],
             unacknowledged: self.unacknowledged_packets(),
             unsent: 0,
             taken: counters.tx_packets,
@@ -44,7 +44,8 @@ impl LinkEnd for Lcb {
             LinkFault::BadCrc
             | LinkFault::Reinit
             | LinkFault::LoseClock(_)
-            | LinkFault::Inject(_) => return false,
+            | LinkFault::Inject(_)
+            | LinkFault::LaneNoise { .. } => return false,
         }
         true
     }

@@ -7,7 +7,7 @@
 
 use phitwire_framing::carrier::frame::FrameKind;
 
-use super::flit::{Control, Flit, FlitKind};
+use super::flit::{Control, Flit};
 use crate::packets::Packet;
 
 /// Flits of a burst.
@@ -29,11 +29,11 @@ impl Burst {
     /// Phits of a flit.
     pub const FLIT_PHITS: u32 = Flit::BITS / Self::LANES;
 
-    /// Its flits that are not idle or return a credit.
+    /// Its flits that are not idle, or say something all the same.
     pub fn flits(&self) -> impl Iterator<Item = Flit> {
         let flits = self.words.iter().zip(&self.controls);
         flits
-            .filter(|(_, control)| **control != Control::IDLE)
+            .filter(|(word, control)| **control != Control::IDLE || **word != 0)
             .map(|(&word, &control)| Flit { word, control })
     }
 }
@@ -84,12 +84,10 @@ impl Packet for Burst {
             burst.words[flit] = joined as u64;
             let bits = (joined >> 64) as u8 & 0x3f;
             let is_head = marks >> flit & 1 != 0;
-            let control = Control::parse(bits, is_head).unwrap_or_default();
-            // What an idle flit says in its word says nobody.
-            if control.kind() == FlitKind::Idle {
-                burst.words[flit] = 0;
+            match Control::parse(bits, is_head) {
+                Some(control) => burst.controls[flit] = control,
+                None => burst.words[flit] = 0,
             }
-            burst.controls[flit] = control;
             low = above;
         }
         burst
@@ -99,6 +97,7 @@ impl Packet for Burst {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::machine::t3e::format::FlitKind;
     use crate::rng::Rng;
 
     fn some(rng: &mut Rng) -> Burst {

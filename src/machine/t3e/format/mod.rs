@@ -11,4 +11,4 @@ pub use burst::{BURST_FLITS, Burst};
 pub use check::{DataCheck, Repair};
 pub use flit::{Control, Flit, FlitKind, VCS, vc};
 pub use header::{Command, Header, HeaderError, Name};
-pub use packet::{MAX_PACKET_FLITS, PacketBuf};
+pub use packet::{MAX_PACKET_FLITS, PacketBuf, Request};

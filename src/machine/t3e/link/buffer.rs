@@ -1,0 +1,284 @@
+//! The buffers of an input: a queue of flits for each virtual channel, in whole packets.
+
+use super::config::Depths;
+use super::counters::FlitCounters;
+use crate::kit::ring::Ring;
+use crate::machine::t3e::format::{DataCheck, Flit, Header, MAX_PACKET_FLITS, Repair, VCS};
+
+/// A virtual channel of an input.
+#[derive(Clone, Debug)]
+struct Channel {
+    words: Ring<u64>,
+    /// Position of the oldest flit, and flits there are.
+    first: u64,
+    len: u32,
+    /// Flits that the packet which comes in lacks.
+    coming: u8,
+    /// Flits that lie in no place which the other end knows of.
+    excess: u32,
+    /// What is known of the words of that packet, and what its header says of them.
+    check: DataCheck,
+    carried: u16,
+}
+
+impl Channel {
+    #[inline]
+    fn push(&mut self, word: u64) {
+        if u64::from(self.len) == self.words.slots() {
+            self.words.grow(self.first);
+        }
+        *self.words.get_mut(self.first + u64::from(self.len)) = word;
+        self.len += 1;
+    }
+}
+
+/// The buffers of an input. A packet comes in flit by flit and is never less than whole: what the
+/// end of a session cuts off is made up by words that no check takes for right.
+#[derive(Clone, Debug)]
+pub struct FlitBuffer {
+    channels: [Channel; VCS],
+    depths: Depths,
+    pub(super) counters: FlitCounters,
+}
+
+impl FlitBuffer {
+    /// Empty buffers.
+    pub fn new(depths: Depths) -> Self {
+        let channel = |vc| Channel {
+            // A packet that is made up may take up more than was promised.
+            words: Ring::new(depths.of(vc) + MAX_PACKET_FLITS as u32),
+            first: 0,
+            len: 0,
+            coming: 0,
+            excess: 0,
+            check: DataCheck::default(),
+            carried: 0,
+        };
+        Self {
+            channels: core::array::from_fn(channel),
+            depths,
+            counters: FlitCounters::default(),
+        }
+    }
+
+    /// Takes in a flit of channel `vc`. False if it is discarded, and its place is free.
+    #[inline]
+    pub fn receive(&mut self, vc: usize, flit: Flit) -> bool {
+        self.counters.rx_flits += 1;
+        let is_head = flit.control.is_head();
+        if is_head && !self.begin(vc, flit.word) {
+            return false;
+        }
+        let room = self.depths.of(vc);
+        let channel = &mut self.channels[vc];
+        if channel.len >= room {
+            self.counters.rx_overflows += 1;
+            return false;
+        }
+        if !is_head {
+            if channel.coming == 0 {
+                self.counters.rx_headless_flits += 1;
+                return false;
+            }
+            channel.check.add(flit.word);
+            channel.coming -= 1;
+            if channel.coming == 0 && channel.check.bits() != channel.carried {
+                self.counters.rx_data_errors += 1;
+            }
+        }
+        channel.push(flit.word);
+        true
+    }
+
+    /// A packet begins. Whether its header can be read.
+    #[inline]
+    fn begin(&mut self, vc: usize, word: u64) -> bool {
+        if self.channels[vc].coming > 0 {
+            self.complete(vc);
+        }
+        let channel = &mut self.channels[vc];
+        match Header::parse(word) {
+            Ok((header, repair)) => {
+                self.counters.rx_header_errors += u64::from(repair == Repair::Corrected);
+                channel.coming = header.command.flits() as u8 - 1;
+                channel.check = DataCheck::default();
+                channel.carried = header.data_check;
+                true
+            }
+            Err(_) => {
+                self.counters.rx_unreadable_headers += 1;
+                false
+            }
+        }
+    }
+
+    /// Makes up what the packet lacks that comes in on `vc`, with words that leave two bits wrong.
+    /// Returns the flits made up.
+    pub fn complete(&mut self, vc: usize) -> u32 {
+        let channel = &mut self.channels[vc];
+        let lacks = u32::from(core::mem::take(&mut channel.coming));
+        for left in (0..lacks).rev() {
+            let hopeless = |word: &u64| {
+                let mut check = channel.check;
+                check.add(*word);
+                let difference = check.bits() ^ channel.carried;
+                difference != 0 && difference >> 10 == 0
+            };
+            // Of words with no, one or two bits set, one leaves the parity right and the places
+            // wrong.
+            let last = [0, 1, 2, 3].into_iter().find(hopeless).unwrap_or(0);
+            let word = if left == 0 { last } else { 0 };
+            channel.check.add(word);
+            channel.push(word);
+        }
+        self.counters.rx_truncated_packets += u64::from(lacks > 0);
+        lacks
+    }
+
+    /// The oldest flit of a channel that has one.
+    #[inline]
+    pub fn front(&self, vc: usize) -> u64 {
+        let channel = &self.channels[vc];
+        channel.words.get(channel.first)
+    }
+
+    /// The `at`-th flit of a channel that has so many.
+    #[inline]
+    pub fn get(&self, vc: usize, at: u32) -> u64 {
+        let channel = &self.channels[vc];
+        channel.words.get(channel.first + u64::from(at))
+    }
+
+    /// Takes the oldest flit of a channel, and whether a place is free for another.
+    ///
+    /// # Panics
+    /// If it has none.
+    #[inline]
+    pub fn pop(&mut self, vc: usize) -> (u64, bool) {
+        let channel = &mut self.channels[vc];
+        assert!(channel.len > 0, "a flit is taken that is there");
+        let word = channel.words.get(channel.first);
+        channel.first += 1;
+        channel.len -= 1;
+        let has_place = channel.excess == 0;
+        channel.excess -= u32::from(!has_place);
+        (word, has_place)
+    }
+
+    /// Flits of a channel.
+    #[inline]
+    pub fn len(&self, vc: usize) -> u32 {
+        self.channels[vc].len
+    }
+
+    /// Flits that the packet which comes in on a channel lacks.
+    #[inline]
+    pub fn coming(&self, vc: usize) -> u8 {
+        self.channels[vc].coming
+    }
+
+    /// Flits of all channels.
+    pub fn flits(&self) -> u64 {
+        self.channels
+            .iter()
+            .map(|channel| u64::from(channel.len))
+            .sum()
+    }
+
+    /// Begins a session in which the places are told that are free now. What lies in others takes
+    /// them up without being told of.
+    pub fn promise(&mut self) -> [u32; VCS] {
+        for (vc, channel) in self.channels.iter_mut().enumerate() {
+            channel.excess = channel.len.saturating_sub(self.depths.of(vc));
+        }
+        self.free()
+    }
+
+    /// Places that are free on each channel.
+    pub fn free(&self) -> [u32; VCS] {
+        core::array::from_fn(|vc| self.depths.of(vc).saturating_sub(self.channels[vc].len))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::t3e::format::{Command, Name, PacketBuf};
+
+    fn packet(command: Command) -> PacketBuf {
+        let data: Vec<u64> = (1..=command.words() as u64).collect();
+        PacketBuf::response(command, 9, Name::new(3), &data)
+    }
+
+    fn give(buffer: &mut FlitBuffer, vc: usize, words: &[u64]) -> usize {
+        let flits = words.iter().enumerate();
+        let flits = flits.map(|(at, word)| Flit::data(*word, vc, at == 0));
+        flits.filter(|flit| buffer.receive(vc, *flit)).count()
+    }
+
+    #[test]
+    fn packets_come_out_as_they_came() {
+        let mut buffer = FlitBuffer::new(Depths::PAPER);
+        let long = packet(Command::Get8Data);
+        assert_eq!(give(&mut buffer, 2, long.flits()), 10);
+        assert_eq!((buffer.coming(2), buffer.free()[2]), (0, 2));
+        for word in long.flits() {
+            assert_eq!(buffer.front(2), *word);
+            assert_eq!(buffer.pop(2), (*word, true));
+        }
+        assert_eq!(buffer.flits(), 0);
+        assert_eq!(
+            buffer.counters,
+            FlitCounters {
+                rx_flits: 10,
+                ..Default::default()
+            }
+        );
+    }
+
+    #[test]
+    fn what_is_cut_off_is_made_up_and_beyond_repair() {
+        for command in [Command::Get8Data, Command::Done, Command::Get1Data] {
+            let whole = packet(command);
+            for cut in 1..whole.flits().len() {
+                let mut buffer = FlitBuffer::new(Depths::PAPER);
+                give(&mut buffer, 0, &whole.flits()[..cut]);
+                let lacks = whole.flits().len() - cut;
+                assert_eq!(buffer.complete(0), lacks as u32);
+                let words: Vec<_> = (0..buffer.len(0)).map(|_| buffer.pop(0).0).collect();
+                let mut made_up = PacketBuf::from_flits(&words).unwrap();
+                assert_eq!(made_up.open().unwrap().1, [Repair::Good, Repair::Hopeless]);
+                assert_eq!(buffer.counters.rx_truncated_packets, 1);
+            }
+        }
+    }
+
+    #[test]
+    fn a_header_that_cannot_be_read_costs_its_packet_and_no_other() {
+        let mut buffer = FlitBuffer::new(Depths::PAPER);
+        let mut flits = packet(Command::Done).flits().to_vec();
+        flits[0] ^= 3;
+        assert_eq!(give(&mut buffer, 1, &flits), 0);
+        assert_eq!(give(&mut buffer, 1, packet(Command::Done).flits()), 2);
+        let counters = &buffer.counters;
+        assert_eq!(
+            (counters.rx_unreadable_headers, counters.rx_headless_flits),
+            (1, 1)
+        );
+        // One wrong bit is only counted.
+        flits[0] ^= 2;
+        flits[1] ^= 1 << 50;
+        assert_eq!(give(&mut buffer, 1, &flits), 2);
+        let counters = &buffer.counters;
+        assert_eq!((counters.rx_header_errors, counters.rx_data_errors), (1, 1));
+    }
+
+    #[test]
+    fn what_was_not_promised_finds_no_place() {
+        let mut buffer = FlitBuffer::new(Depths::PAPER);
+        for _ in 0..2 {
+            give(&mut buffer, 3, packet(Command::Get8Data).flits());
+        }
+        assert_eq!((buffer.len(3), buffer.counters.rx_overflows), (12, 8));
+    }
+}

@@ -1,0 +1,31 @@
+//! What happened to flits at one end of a link.
+
+use crate::kit::counters::counters;
+
+counters! {
+    /// What happened to flits at one end of a link, above the carrier, since it was made. All
+    /// counters only grow.
+    pub struct FlitCounters {
+        /// Flits of packets that were handed over to be sent.
+        tx_flits,
+        /// Flits of packets that came.
+        rx_flits,
+        /// Flits handed over and given up because the session ended.
+        tx_discarded_flits,
+        /// Bits that noise flipped in what was sent.
+        tx_flipped_bits,
+        /// Header flits with a wrong bit that their check corrects.
+        rx_header_errors,
+        /// Header flits that cannot be read: their packets are discarded.
+        rx_unreadable_headers,
+        /// Packets whose words do not go with their check.
+        rx_data_errors,
+        /// Flits discarded because no header came before them.
+        rx_headless_flits,
+        /// Packets cut short by the end of a session, which go on with words that no check takes
+        /// for right.
+        rx_truncated_packets,
+        /// Flits for which there was no place.
+        rx_overflows,
+    }
+}

@@ -1,0 +1,418 @@
+//! An end of a link between processes: buffers and credits of flits above a carrier.
+
+use std::collections::VecDeque;
+
+use super::buffer::FlitBuffer;
+use super::config::{Depths, FlitLinkConfig};
+use super::counters::FlitCounters;
+use super::credits::{Credits, Owed};
+use super::noise::LaneErrors;
+use crate::device::{EndAccount, LinkEnd, LinkFault, LinkView, Units};
+use crate::link::common::Common;
+use crate::link::lanes::LaneWatch;
+use crate::link::outgoing::Outgoing;
+use crate::link::{Change, EndStatus, LinkControlBlock, LinkEvent, ReceiveBuffer};
+use crate::machine::t3e::format::{BURST_FLITS, Burst, Control, Flit, FlitKind, VCS};
+use crate::packets::{PacketEnd, PacketInput};
+use crate::time::{Duration, Time};
+
+/// Barrier and maintenance flits that wait for the next burst, at most.
+pub const MAX_URGENT: usize = 64;
+/// In the first flit of a session, which is idle: its word says how many places there are.
+const GRANT: u64 = 1 << 63;
+const GRANT_BITS: u32 = 12;
+
+const _: () = assert!((Depths::LIVE.adaptive as u64) < 1 << GRANT_BITS);
+const _: () = assert!(GRANT_BITS as usize * VCS < 63);
+
+/// What has come in.
+#[derive(Debug)]
+pub struct FlitInput {
+    carrier: PacketInput<Burst>,
+    buffer: FlitBuffer,
+    /// Flits that came, and that were taken, since somebody asked.
+    arrived: [u32; VCS],
+    freed: [u32; VCS],
+    /// Barrier and maintenance flits, which have no buffers: whoever owns the input takes them at
+    /// once.
+    urgent: VecDeque<Flit>,
+}
+
+impl FlitInput {
+    /// The buffers.
+    #[inline]
+    pub fn buffer(&self) -> &FlitBuffer {
+        &self.buffer
+    }
+
+    /// Takes the oldest flit of `vc`.
+    ///
+    /// # Panics
+    /// If there is none.
+    #[inline]
+    pub fn pop(&mut self, vc: usize) -> u64 {
+        let (word, has_place) = self.buffer.pop(vc);
+        self.freed[vc] += u32::from(has_place);
+        word
+    }
+
+    /// Takes the oldest barrier or maintenance flit.
+    #[inline]
+    pub fn pop_urgent(&mut self) -> Option<Flit> {
+        self.urgent.pop_front()
+    }
+
+    fn receive(&mut self, vc: usize, flit: Flit) {
+        match self.buffer.receive(vc, flit) {
+            true => self.arrived[vc] += 1,
+            false => self.freed[vc] += 1,
+        }
+    }
+
+    /// No more comes of the packets that are under way.
+    fn cut_off(&mut self) {
+        for vc in 0..VCS {
+            self.arrived[vc] += self.buffer.complete(vc);
+        }
+    }
+}
+
+impl ReceiveBuffer for FlitInput {
+    fn take_changes(&mut self, mut tell: impl FnMut(usize, Change)) {
+        for (vc, arrived) in self.arrived.iter_mut().enumerate() {
+            if *arrived > 0 {
+                tell(vc, Change::Arrived(core::mem::take(arrived)));
+            }
+        }
+    }
+
+    fn take_freed(&mut self, mut tell: impl FnMut(usize, u32)) {
+        for (vc, freed) in self.freed.iter_mut().enumerate() {
+            if *freed > 0 {
+                tell(vc, core::mem::take(freed));
+            }
+        }
+    }
+
+    fn queued(&self) -> u64 {
+        self.buffer.flits()
+    }
+}
+
+/// An end of a link.
+///
+/// Call order: that of every [`LinkControlBlock`], and any number of [`push`](Self::push). The same
+/// [`FlitInput`] is handed in every time.
+#[derive(Debug)]
+pub struct FlitEnd {
+    carrier: PacketEnd<Burst>,
+    depths: Depths,
+    /// The session that credits belong to, by the epochs of both ends.
+    session: Option<(u32, u32)>,
+    /// The other end has said what places it has.
+    granted: bool,
+    /// This end has to.
+    grant: Option<u64>,
+    credits: Credits,
+    owed: Owed,
+    /// When the other end is told of places although nothing else goes there.
+    tell: Time,
+    out: VecDeque<Flit>,
+    urgent: VecDeque<Flit>,
+    noise: LaneErrors,
+    counters: FlitCounters,
+}
+
+impl FlitEnd {
+    /// Flits of `vc` that may be pushed.
+    #[inline]
+    pub fn credits(&self, vc: usize) -> u32 {
+        self.credits.left(vc)
+    }
+
+    /// Whether flits may be pushed as far as there are credits.
+    #[inline]
+    pub fn is_up(&self) -> bool {
+        self.granted
+    }
+
+    /// Takes a flit of a packet.
+    ///
+    /// # Panics
+    /// Without a credit for it.
+    #[inline]
+    pub fn push(&mut self, vc: usize, flit: Flit) {
+        self.credits.take(vc);
+        self.counters.tx_flits += 1;
+        self.out.push_back(flit);
+    }
+
+    /// Takes a barrier or maintenance flit, which goes first. False if too many wait or the link is
+    /// down.
+    pub fn push_urgent(&mut self, flit: Flit) -> bool {
+        let takes = self.granted && self.urgent.len() < MAX_URGENT;
+        if takes {
+            self.urgent.push_back(flit);
+        }
+        takes
+    }
+
+    /// What happened to flits here; `input` is the end's.
+    pub fn flit_counters(&self, input: &FlitInput) -> FlitCounters {
+        let mut counters = self.counters.clone();
+        counters.add(&input.buffer.counters);
+        counters
+    }
+
+    /// The carrier, for what only it knows.
+    pub fn carrier(&self) -> &PacketEnd<Burst> {
+        &self.carrier
+    }
+
+    /// Notices that the carrier's session is another one.
+    #[inline]
+    fn follow(&mut self, input: &mut FlitInput) {
+        let session = self.carrier.is_active().then(|| self.carrier.epochs());
+        if session != self.session {
+            self.begin(session, input);
+        }
+    }
+
+    #[cold]
+    fn begin(&mut self, session: Option<(u32, u32)>, input: &mut FlitInput) {
+        self.counters.tx_discarded_flits += self.out.len() as u64;
+        self.out.clear();
+        self.urgent.clear();
+        self.session = session;
+        self.granted = false;
+        self.credits = Credits::default();
+        self.owed = Owed::NONE;
+        self.tell = Time::NEVER;
+        input.cut_off();
+        // What was taken before is among the places that are free now.
+        input.freed = [0; VCS];
+        self.grant = session.map(|_| {
+            let places = input.buffer.promise();
+            let fields = places.iter().rev();
+            fields.fold(GRANT >> (GRANT_BITS * VCS as u32), |word, free| {
+                word << GRANT_BITS | u64::from(*free)
+            })
+        });
+    }
+
+    /// Takes the bursts that have come.
+    fn take_bursts(&mut self, input: &mut FlitInput) {
+        while let Some(burst) = input.carrier.pop(0) {
+            for flit in burst.flits() {
+                self.take_flit(flit, input);
+            }
+        }
+        let freed = input.carrier.take_freed_of(0);
+        self.carrier.vc_freed(0, freed);
+    }
+
+    #[inline]
+    fn take_flit(&mut self, flit: Flit, input: &mut FlitInput) {
+        if let Some(vc) = flit.control.credit() {
+            self.credits.give(vc);
+        }
+        match flit.control.kind() {
+            FlitKind::Data(vc) => input.receive(vc.into(), flit),
+            FlitKind::Idle if flit.word & GRANT != 0 => self.take_grant(flit.word),
+            FlitKind::Idle => {}
+            FlitKind::Barrier | FlitKind::Maintenance => input.urgent.push_back(flit),
+        }
+    }
+
+    /// The other end says what places it has.
+    fn take_grant(&mut self, word: u64) {
+        let field = |vc: usize| word >> (GRANT_BITS as usize * vc) & ((1 << GRANT_BITS) - 1);
+        // A second one in a session would be credits from nowhere.
+        if !core::mem::replace(&mut self.granted, true) {
+            self.credits = Credits::new(core::array::from_fn(|vc| field(vc) as u32));
+        }
+    }
+
+    /// Whether there is something for the carrier.
+    fn has_flits(&self, now: Time) -> bool {
+        !self.out.is_empty() || !self.urgent.is_empty() || self.grant.is_some() || self.tell <= now
+    }
+
+    /// Hands bursts to the carrier as long as it takes any.
+    fn fill_carrier(&mut self, now: Time) {
+        while self.has_flits(now) && self.carrier.room(0) > 0 {
+            let mut burst = Burst::default();
+            for at in 0..BURST_FLITS {
+                let flit = self.next_flit();
+                burst.words[at] = flit.word;
+                burst.controls[at] = flit.control;
+            }
+            if !self.owed.any() {
+                self.tell = Time::NEVER;
+            }
+            self.carrier.push(burst);
+        }
+    }
+
+    #[inline]
+    fn next_flit(&mut self) -> Flit {
+        if let Some(word) = self.grant.take() {
+            let control = Control::IDLE;
+            return Flit { word, control };
+        }
+        let next = match self.urgent.pop_front() {
+            None => self.out.pop_front(),
+            urgent => urgent,
+        };
+        let mut flit = next.unwrap_or_default();
+        if let Some(vc) = self.owed.next() {
+            flit.control = flit.control.with_credit(vc);
+        }
+        if self.noise.any() && flit.control.kind() != FlitKind::Idle {
+            self.counters.tx_flipped_bits += u64::from(self.noise.apply(&mut flit));
+        }
+        flit
+    }
+
+    /// The other end has to be told of `places` of `vc`: soon if it may be waiting for them.
+    fn owe(&mut self, vc: usize, places: u32) {
+        self.owed.add(vc, places);
+        let profile = &self.carrier.common.profile;
+        let now = self.carrier.common.now;
+        // The chip's own links say so with the next flit there is.
+        let waits = profile.emulated_time || self.owed.of(vc) >= self.depths.of(vc).div_ceil(4);
+        let delay = if waits {
+            Duration::ZERO
+        } else {
+            profile.ack_delay
+        };
+        self.tell = self.tell.min(now + delay);
+    }
+}
+
+impl EndStatus for FlitEnd {
+    #[inline]
+    fn parts(&self) -> (&Common, &Outgoing, &LaneWatch) {
+        self.carrier.parts()
+    }
+
+    /// Bursts, and what will be some.
+    fn unacknowledged_packets(&self) -> u64 {
+        let waiting = self.out.len().div_ceil(BURST_FLITS) as u64;
+        self.carrier.unacknowledged_packets() + waiting
+    }
+}
+
+impl LinkControlBlock for FlitEnd {
+    type Config = FlitLinkConfig;
+    type Input = FlitInput;
+
+    fn new(config: FlitLinkConfig, now: Time) -> (Self, FlitInput) {
+        let seed = u64::from(config.carrier.link()) << 1 | u64::from(config.carrier.end() as u8);
+        let (carrier, bursts) = PacketEnd::new(config.carrier, now);
+        let end = Self {
+            carrier,
+            depths: config.depths,
+            session: None,
+            granted: false,
+            grant: None,
+            credits: Credits::default(),
+            owed: Owed::NONE,
+            tell: Time::NEVER,
+            out: VecDeque::new(),
+            urgent: VecDeque::new(),
+            noise: LaneErrors::new(seed),
+            counters: FlitCounters::default(),
+        };
+        let input = FlitInput {
+            carrier: bursts,
+            buffer: FlitBuffer::new(config.depths),
+            arrived: [0; VCS],
+            freed: [0; VCS],
+            urgent: VecDeque::new(),
+        };
+        (end, input)
+    }
+
+    fn handle_frame(&mut self, now: Time, bytes: &[u8], input: &mut FlitInput) {
+        self.carrier.handle_frame(now, bytes, &mut input.carrier);
+        self.follow(input);
+        self.take_bursts(input);
+    }
+
+    fn handle_timers(&mut self, now: Time, input: &mut FlitInput) {
+        self.carrier.handle_timers(now, &mut input.carrier);
+        self.follow(input);
+    }
+
+    fn next_wakeup(&self) -> Time {
+        self.carrier.next_wakeup().min(self.tell)
+    }
+
+    #[inline]
+    fn wants_to_send(&self, now: Time) -> bool {
+        self.has_flits(now) && self.carrier.room(0) > 0 || self.carrier.wants_to_send(now)
+    }
+
+    fn poll_frame(&mut self, now: Time, buf: &mut [u8]) -> Option<usize> {
+        self.fill_carrier(now);
+        self.carrier.poll_frame(now, buf)
+    }
+
+    fn poll_event(&mut self) -> Option<LinkEvent> {
+        self.carrier.poll_event()
+    }
+
+    fn vc_freed(&mut self, vc: usize, freed: u32) {
+        if self.session.is_some() {
+            self.owe(vc, freed);
+        }
+    }
+
+    fn link_down(&mut self, now: Time, input: &mut FlitInput) {
+        self.carrier.link_down(now, &mut input.carrier);
+        self.follow(input);
+    }
+
+    fn link_up(&mut self, now: Time) {
+        self.carrier.link_up(now);
+    }
+}
+
+impl LinkView for FlitEnd {
+    fn for_each_counter(&self, visit: &mut dyn FnMut(&'static str, u64)) {
+        self.carrier.for_each_counter(visit);
+        self.counters.for_each(visit);
+    }
+
+    fn account(&self) -> EndAccount {
+        let carrier = self.carrier.account();
+        EndAccount {
+            units: Units {
+                credits: "flits",
+                unacknowledged: "bursts",
+                conserved: "bursts",
+            },
+            active: self.granted,
+            credits: self.credits.all().to_vec(),
+            offers: self.depths.all().to_vec(),
+            unsent: self.out.len() as u64,
+            ..carrier
+        }
+    }
+}
+
+impl LinkEnd for FlitEnd {
+    const LINK: &'static str = "T3E";
+
+    fn suffer(&mut self, now: Time, fault: LinkFault, input: &mut FlitInput) -> bool {
+        match fault {
+            LinkFault::LaneNoise { lane, per_bit } => self.noise.set(lane, per_bit),
+            fault => {
+                let suffers = self.carrier.suffer(now, fault, &mut input.carrier);
+                self.follow(input);
+                suffers
+            }
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! One end of a link: the buffers of its virtual channels, the credits for the other end's, and
+//! what brings flits there.
+//!
+//! The machine has no link-level retry (paper, section 9): between processes a carrier of the
+//! project, [`PacketEnd`](crate::packets::PacketEnd), takes bursts of flits, so that none is lost or
+//! overtaken. Credits, buffers and bit errors are above it. In virtual time an [`IdealEnd`] has the
+//! same buffers and credits without a carrier.
+
+mod buffer;
+mod config;
+mod counters;
+mod credits;
+mod end;
+mod ideal;
+mod noise;
+
+pub use buffer::FlitBuffer;
+pub use config::{Depths, FlitLinkConfig, RATE, STANDARD};
+pub use counters::FlitCounters;
+pub use credits::{Credits, Owed};
+pub use end::{FlitEnd, FlitInput};
+pub use ideal::IdealEnd;

@@ -1,0 +1,527 @@
+//! The crossbar and its arbiter, cycle by cycle (paper, section 7).
+
+use super::arrivals::Arrivals;
+use super::input::{Front, Input, NONE, Wants};
+use super::lookup::LookUpTable;
+use super::output::{Output, number};
+use super::ports::{FlitPorts, PORTS, PROCESSOR};
+use crate::kit::bits;
+use crate::kit::counters::counters;
+use crate::machine::t3e::format::{Flit, Header, VCS, vc};
+use crate::machine::t3e::route::{Arrival, Decision, Direction, RouteRegisters, decide};
+
+/// Cycles from the pins of a port to the crossbar, and from a processor's: with
+/// [`LINK_CYCLES`](super::LINK_CYCLES) six for a turn, and ten at the source, where the look-up
+/// table is (paper, table 2).
+const STAGES: [u64; PORTS] = [3, 3, 3, 3, 3, 3, 7];
+/// Cycles without a flit after which nothing will move until something comes: by then every channel
+/// of an input has had its turn twice.
+const QUIET_CYCLES: u32 = 2 * VCS as u32 + 2;
+
+counters! {
+    /// What happened in one crossbar since it was made. All counters only grow.
+    pub struct CrossbarCounters {
+        /// Flits that left, also to the processor.
+        flits,
+        /// Packets that left, also to the processor.
+        packets,
+        /// Packets that went straight through, past the crossbar.
+        straight_packets,
+        /// Packets that left on an adaptive channel.
+        adaptive_packets,
+        /// Packets of the processor for which the look-up table has no entry: discarded.
+        unroutable_packets,
+        /// Packets whose link went down while they were sent: their rest was discarded.
+        cut_packets,
+        /// Flits discarded for one of these reasons.
+        discarded_flits,
+        /// Cycles in which an input had flits and none of them went.
+        stalled_input_cycles,
+    }
+}
+
+/// The crossbar with its inputs and outputs, links apart.
+#[derive(Debug)]
+pub struct Crossbar {
+    /// What packets in the network are routed by.
+    pub registers: RouteRegisters,
+    /// What packets of the processor are routed by.
+    pub table: LookUpTable,
+    /// The logical "who am I": the number of the processor (paper, section 2).
+    pub processor: u16,
+    inputs: [Input; PORTS],
+    outputs: [Output; PORTS],
+    arrivals: [Arrivals; PORTS],
+    /// Ports at which something is coming, and with flits that are ready, one bit each.
+    coming: u8,
+    ready: u8,
+    cycle: u64,
+    quiet: u32,
+    awake: bool,
+    /// Ports that were read from or written to.
+    moved: u64,
+    counters: CrossbarCounters,
+}
+
+/// What is decided in a cycle.
+#[derive(Default)]
+struct Cycle {
+    /// Outputs whose wires are taken, one bit each.
+    used: u8,
+    /// Channels that can send, by output.
+    can: [u8; PORTS],
+    /// Who asks for the adaptive channel, by output.
+    adaptive: [u64; PORTS],
+    /// Inputs that ask with a header, with its channel.
+    asking: [u8; PORTS],
+    /// Headers that came and might go straight through: by input, channel and 1.
+    straight: [u8; PORTS],
+}
+
+impl Crossbar {
+    /// A crossbar without flits.
+    pub fn new(registers: RouteRegisters, table: LookUpTable, processor: u16) -> Self {
+        Self {
+            registers,
+            table,
+            processor,
+            inputs: Default::default(),
+            outputs: Default::default(),
+            arrivals: Default::default(),
+            coming: 0,
+            ready: 0,
+            cycle: 0,
+            quiet: 0,
+            awake: false,
+            moved: 0,
+            counters: CrossbarCounters::default(),
+        }
+    }
+
+    /// Flits of `vc` come in at `port` in `cycle`, which has not run: they are in the input already.
+    #[inline]
+    pub fn announce(&mut self, cycle: u64, port: usize, vc: usize, flits: u32) {
+        self.arrivals[port].announce(cycle, vc, flits);
+        self.coming |= 1 << port;
+        self.awake = true;
+    }
+
+    /// Something has changed at an output: a credit came, or the link went up.
+    #[inline]
+    pub fn wake(&mut self) {
+        self.quiet = 0;
+        self.awake = true;
+    }
+
+    /// The next cycle.
+    pub const fn cycle(&self) -> u64 {
+        self.cycle
+    }
+
+    /// The next cycle in which something can move; `None` if nothing can until something comes.
+    #[inline]
+    pub fn next_cycle(&self) -> Option<u64> {
+        self.awake.then_some(self.cycle)
+    }
+
+    /// Ports that were read from or written to since the last call, one bit each.
+    #[inline]
+    pub fn take_moved(&mut self) -> u64 {
+        core::mem::take(&mut self.moved)
+    }
+
+    /// What happened.
+    pub const fn counters(&self) -> &CrossbarCounters {
+        &self.counters
+    }
+
+    /// Flits in the inputs, as far as the crossbar has heard of them.
+    pub fn flits(&self) -> u64 {
+        let held = self.inputs.iter().flat_map(|input| input.held);
+        held.map(u64::from).sum()
+    }
+
+    /// Runs until nothing can move without new input.
+    pub fn run(&mut self, ports: &mut impl FlitPorts) {
+        while self.awake {
+            self.step(ports);
+        }
+    }
+
+    /// Runs all cycles before `limit`, jumping over those without work.
+    #[inline]
+    pub fn run_until(&mut self, limit: u64, ports: &mut impl FlitPorts) {
+        while self.awake && self.cycle < limit {
+            self.step(ports);
+        }
+        self.cycle = self.cycle.max(limit);
+    }
+
+    fn step(&mut self, ports: &mut impl FlitPorts) {
+        ports.begin_cycle(self.cycle);
+        let before = self.counters.flits + self.counters.discarded_flits;
+        let mut cycle = Cycle::default();
+        self.take_arrivals(&mut cycle, ports);
+        if self.ready != 0 {
+            self.collect_requests(&mut cycle, ports);
+            self.arbitrate(&mut cycle, ports);
+        }
+        for port in bits(u64::from(self.coming)) {
+            if cycle.straight[port] != 0 {
+                self.try_straight(port, &mut cycle, ports);
+            }
+        }
+        self.cycle += 1;
+        if self.counters.flits + self.counters.discarded_flits != before || self.coming != 0 {
+            self.quiet = 0;
+        } else {
+            self.quiet += 1;
+            self.awake = self.ready != 0 && self.quiet < QUIET_CYCLES;
+        }
+    }
+
+    /// Flits come out of the stages of inputs and into them, or follow their packet past both.
+    fn take_arrivals(&mut self, cycle: &mut Cycle, ports: &mut impl FlitPorts) {
+        let now = self.cycle;
+        for port in bits(u64::from(self.coming)) {
+            let input = &mut self.inputs[port];
+            let ripe = self.arrivals[port].ripen(now, STAGES[port], &mut input.ready);
+            if ripe != 0 {
+                input.ripened(ripe);
+                self.ready |= 1 << port;
+                for vc in bits(u64::from(ripe)) {
+                    self.look_at(port, vc, ports);
+                }
+            }
+            while let Some((vc, flits)) = self.arrivals[port].next(now) {
+                let was_empty = self.inputs[port].held[vc] == 0;
+                self.inputs[port].held[vc] += flits;
+                cycle.straight[port] = 0;
+                if !was_empty || port == PROCESSOR {
+                    continue;
+                }
+                match self.inputs[port].fronts[vc] {
+                    Front::Unknown => {
+                        self.look_at(port, vc, ports);
+                        cycle.straight[port] = vc as u8 + 1;
+                    }
+                    Front::Flowing { out, vc: to, .. } if out == straight(port) => {
+                        let (out, to) = (usize::from(out), usize::from(to));
+                        let has_wires = self.outputs[out].is_held_for(to);
+                        if has_wires && cycle.used >> out & 1 == 0 && ports.credits(out, to) > 0 {
+                            self.pass(port, vc, cycle, ports);
+                        }
+                    }
+                    _ => {}
+                }
+            }
+            if !self.arrivals[port].any() {
+                self.coming &= !(1 << port);
+                // It is looked at once more if something might go straight through.
+                self.coming |= u8::from(cycle.straight[port] != 0) << port;
+            }
+        }
+    }
+
+    /// A flit goes on that is not in the stages of its input.
+    #[inline]
+    fn pass(&mut self, port: usize, vc: usize, cycle: &mut Cycle, ports: &mut impl FlitPorts) {
+        self.arrivals[port].forward();
+        let input = &mut self.inputs[port];
+        // The crossbar never had it.
+        input.ready[vc] += 1;
+        let channels = input.channels;
+        self.forward(port, vc, cycle, ports);
+        self.inputs[port].channels = channels;
+    }
+
+    /// Looks at a header that has come to the front of a virtual channel.
+    fn look_at(&mut self, port: usize, vc: usize, ports: &mut impl FlitPorts) {
+        if self.inputs[port].fronts[vc] != Front::Unknown {
+            return;
+        }
+        let word = ports.front(port, vc);
+        let front = match Header::parse(word) {
+            Ok((header, _)) => self.route(port, vc, word, header),
+            // No input lets one in.
+            Err(_) => Front::Discarded { left: 1 },
+        };
+        if let Front::Waiting(wants) = front {
+            self.outputs[usize::from(wants.out)].wanted += 1;
+            if let Some(out) = wants.adaptive {
+                self.outputs[usize::from(out)].wanted += 1;
+            }
+        }
+        self.inputs[port].fronts[vc] = front;
+    }
+
+    /// Where the packet of a header may go.
+    fn route(&mut self, port: usize, vc: usize, word: u64, mut header: Header) -> Front {
+        let flits = header.command.flits() as u8;
+        let mut word = word;
+        let arrival = if port == PROCESSOR {
+            let Some(entry) = self.table.look_up(header.destination()) else {
+                self.counters.unroutable_packets += 1;
+                return Front::Discarded { left: flits };
+            };
+            let adaptive = entry.tag.adaptive && header.tag.adaptive;
+            header.tag = entry.tag;
+            header.tag.adaptive = adaptive;
+            if !header.command.is_response() {
+                header.origin = self.processor;
+            }
+            word = header.emit();
+            Err(entry.initial)
+        } else {
+            Ok(Arrival {
+                direction: Direction::ALL[port].opposite(),
+                vc: (vc != vc::ADAPTIVE).then_some(vc as u8 & 1),
+            })
+        };
+        let (out, vc, adaptive) = match decide(&self.registers, &header.tag, arrival) {
+            Decision::Deliver => (PROCESSOR as u8, header.vc(0), None),
+            Decision::Go {
+                deterministic: (direction, vc),
+                adaptive,
+            } => {
+                // Where both are one output, the deterministic channel is taken (section 7).
+                let adaptive = adaptive.filter(|other| *other != direction);
+                let adaptive = adaptive.map(|direction| direction as u8);
+                (direction as u8, header.vc(vc), adaptive)
+            }
+        };
+        Front::Waiting(Wants {
+            header: word,
+            flits,
+            out,
+            vc: vc as u8,
+            adaptive,
+        })
+    }
+
+    /// Every input asks for its output or outputs.
+    fn collect_requests(&mut self, cycle: &mut Cycle, ports: &mut impl FlitPorts) {
+        for port in bits(u64::from(self.ready)) {
+            let Some(vc) = self.inputs[port].choose() else {
+                self.ready &= !(1 << port);
+                continue;
+            };
+            match self.inputs[port].fronts[vc] {
+                Front::Flowing { out, vc: to, .. } => {
+                    let (out, to) = (usize::from(out), usize::from(to));
+                    if ports.credits(out, to) > 0 {
+                        cycle.can[out] |= 1 << to;
+                    } else {
+                        self.inputs[port].give_up();
+                    }
+                }
+                Front::Waiting(wants) => {
+                    let who = number(port, vc);
+                    self.outputs[usize::from(wants.out)].ask(wants.vc.into(), who);
+                    if let Some(out) = wants.adaptive {
+                        let out = usize::from(out);
+                        // It enters only where there is room for all of it (section 5).
+                        let room = ports.credits(out, vc::ADAPTIVE) >= wants.flits.into();
+                        cycle.adaptive[out] |= u64::from(room) << who;
+                    }
+                    cycle.asking[port] = vc as u8 + 1;
+                }
+                Front::Discarded { .. } => self.discard(port, vc, ports),
+                Front::Unknown => {}
+            }
+        }
+        for (output, asking) in self.outputs.iter_mut().zip(cycle.adaptive) {
+            output.award_adaptive(asking);
+        }
+        for port in bits(u64::from(self.ready)) {
+            if let Some(vc) = cycle.asking[port].checked_sub(1) {
+                self.claim(port, vc.into(), cycle, ports);
+            }
+        }
+    }
+
+    /// Enters the channels that the header at the front of `vc` has won among those that can send.
+    /// One that has won none lets another channel of its input ask.
+    #[inline]
+    fn claim(&mut self, port: usize, vc: usize, cycle: &mut Cycle, ports: &impl FlitPorts) {
+        let Front::Waiting(wants) = self.inputs[port].fronts[vc] else {
+            return;
+        };
+        let who = number(port, vc);
+        let (out, to) = (usize::from(wants.out), usize::from(wants.vc));
+        let mut goes = false;
+        if self.outputs[out].owner(to) == who && ports.credits(out, to) > 0 {
+            cycle.can[out] |= 1 << to;
+            goes = true;
+        }
+        if let Some(out) = wants.adaptive.map(usize::from)
+            && self.outputs[out].owner(vc::ADAPTIVE) == who
+            && ports.credits(out, vc::ADAPTIVE) >= wants.flits.into()
+        {
+            cycle.can[out] |= 1 << vc::ADAPTIVE;
+            goes = true;
+        }
+        if !goes {
+            self.inputs[port].give_up();
+        }
+    }
+
+    /// Every output lets one of its channels send.
+    fn arbitrate(&mut self, cycle: &mut Cycle, ports: &mut impl FlitPorts) {
+        let mut wins = [0_u64; PORTS];
+        let mut winners = [NONE; PORTS];
+        for out in 0..PORTS {
+            if cycle.used >> out & 1 != 0 {
+                continue; // What goes straight through has the wires.
+            }
+            if let Some(to) = self.outputs[out].arbitrate(cycle.can[out]) {
+                let port = usize::from(self.outputs[out].owner(to)) / VCS;
+                wins[port] |= 1 << out;
+                winners[out] = to as u8;
+            }
+        }
+        for port in bits(u64::from(self.ready)) {
+            let Some(vc) = self.inputs[port].choose() else {
+                continue;
+            };
+            if wins[port] == 0 {
+                self.counters.stalled_input_cycles += 1;
+                continue;
+            }
+            // Of two outputs it takes the adaptive channel (section 7).
+            let adaptive = bits(wins[port]).find(|out| usize::from(winners[*out]) == vc::ADAPTIVE);
+            let out = adaptive.unwrap_or(wins[port].trailing_zeros() as usize);
+            self.go(port, vc, (out, winners[out].into()));
+            self.forward(port, vc, cycle, ports);
+        }
+    }
+
+    /// The header at the front of `vc` has found its way; nothing changes for a packet that flows.
+    #[inline]
+    fn go(&mut self, port: usize, vc: usize, (out, to): (usize, usize)) {
+        let Front::Waiting(wants) = self.inputs[port].fronts[vc] else {
+            return;
+        };
+        let who = number(port, vc);
+        let deterministic = (usize::from(wants.out), usize::from(wants.vc));
+        let adaptive = wants.adaptive.map(|out| (usize::from(out), vc::ADAPTIVE));
+        for (other, channel) in [Some(deterministic), adaptive].into_iter().flatten() {
+            self.outputs[other].wanted -= 1;
+            if (other, channel) != (out, to) {
+                self.outputs[other].forget(channel, who);
+            }
+        }
+        self.outputs[out].begin(to, who);
+        self.counters.packets += 1;
+        self.counters.adaptive_packets += u64::from(to == vc::ADAPTIVE);
+        self.inputs[port].fronts[vc] = Front::Flowing {
+            out: out as u8,
+            vc: to as u8,
+            left: wants.flits,
+        };
+        self.inputs[port].begin(vc, wants.header);
+    }
+
+    /// The next flit of the packet at the front of `vc`, which flows, goes.
+    #[inline]
+    fn forward(&mut self, port: usize, vc: usize, cycle: &mut Cycle, ports: &mut impl FlitPorts) {
+        let input = &mut self.inputs[port];
+        let Front::Flowing { out, vc: to, left } = &mut input.fronts[vc] else {
+            return;
+        };
+        let (out, to) = (usize::from(*out), usize::from(*to));
+        *left -= 1;
+        let is_last = *left == 0;
+        let word = ports.pop(port, vc);
+        let header = input.take_header(vc);
+        input.leave(vc);
+        let flit = Flit::data(header.unwrap_or(word), to, header.is_some());
+        ports.push(out, to, flit);
+        cycle.used |= 1 << out;
+        self.moved |= 1 << port | 1 << out;
+        self.counters.flits += 1;
+        if is_last {
+            self.outputs[out].end(to);
+            self.next_packet(port, vc, ports);
+        } else {
+            self.outputs[out].hold(to);
+        }
+    }
+
+    /// The packet at the front of `vc` has gone.
+    #[inline]
+    fn next_packet(&mut self, port: usize, vc: usize, ports: &mut impl FlitPorts) {
+        let input = &mut self.inputs[port];
+        input.fronts[vc] = Front::Unknown;
+        input.packet_ended(vc);
+        if input.ready[vc] > 0 {
+            self.look_at(port, vc, ports);
+        }
+    }
+
+    /// A flit of a packet that is thrown away.
+    fn discard(&mut self, port: usize, vc: usize, ports: &mut impl FlitPorts) {
+        let input = &mut self.inputs[port];
+        let Front::Discarded { left } = &mut input.fronts[vc] else {
+            return;
+        };
+        *left -= 1;
+        let is_last = *left == 0;
+        ports.pop(port, vc);
+        input.leave(vc);
+        self.moved |= 1 << port;
+        self.counters.discarded_flits += 1;
+        if is_last {
+            self.next_packet(port, vc, ports);
+        }
+    }
+
+    /// A header that has just come goes straight through if nothing stands against it (section 7).
+    fn try_straight(&mut self, port: usize, cycle: &mut Cycle, ports: &mut impl FlitPorts) {
+        let vc = usize::from(cycle.straight[port] - 1);
+        let Front::Waiting(wants) = self.inputs[port].fronts[vc] else {
+            return;
+        };
+        let out = straight(port);
+        let room = |vc| ports.credits(out.into(), vc);
+        let to = if wants.out == out && room(wants.vc.into()) > 0 {
+            wants.vc.into()
+        } else if wants.adaptive == Some(out) && room(vc::ADAPTIVE) >= wants.flits.into() {
+            vc::ADAPTIVE
+        } else {
+            return;
+        };
+        let out = usize::from(out);
+        if cycle.used >> out & 1 == 0 && self.outputs[out].lets_through(to) {
+            self.counters.straight_packets += 1;
+            self.go(port, vc, (out, to));
+            self.pass(port, vc, cycle, ports);
+        }
+    }
+
+    /// The link of `port` went down: what it has not taken of packets under way is discarded. The
+    /// others wait.
+    pub fn cut(&mut self, port: usize) {
+        let started: Vec<_> = self.outputs[port].started().collect();
+        for (to, who) in started {
+            let (input, vc) = (usize::from(who) / VCS, usize::from(who) % VCS);
+            let front = &mut self.inputs[input].fronts[vc];
+            if let Front::Flowing { left, .. } = *front {
+                *front = Front::Discarded { left };
+                self.inputs[input].take_header(vc);
+                self.counters.cut_packets += 1;
+            }
+            self.outputs[port].end(to);
+        }
+        self.wake();
+    }
+}
+
+/// The output straight on from an input port of the network.
+#[inline]
+const fn straight(port: usize) -> u8 {
+    Direction::ALL[port].opposite() as u8
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,271 @@
+//! A crossbar between ports that are simple queues.
+
+use std::collections::VecDeque;
+
+use super::*;
+use crate::machine::t3e::format::{Command, Control, Name, PacketBuf, Request};
+use crate::machine::t3e::link::{Depths, FlitBuffer};
+use crate::machine::t3e::route::{Entry, Place, Tag};
+
+/// Ports with buffers and credits, whose links take what they get.
+struct Bench {
+    inputs: Vec<FlitBuffer>,
+    credits: Vec<[u32; VCS]>,
+    /// What left by each port, and when.
+    sent: Vec<VecDeque<(u64, usize, Flit)>>,
+    now: u64,
+}
+
+impl Default for Bench {
+    fn default() -> Self {
+        Self {
+            inputs: vec![FlitBuffer::new(Depths::PAPER); PORTS],
+            credits: vec![Depths::PAPER.all(); PORTS],
+            sent: vec![VecDeque::new(); PORTS],
+            now: 0,
+        }
+    }
+}
+
+impl FlitPorts for Bench {
+    fn begin_cycle(&mut self, cycle: u64) {
+        self.now = cycle;
+    }
+    fn credits(&self, port: usize, vc: usize) -> u32 {
+        self.credits[port][vc]
+    }
+    fn push(&mut self, port: usize, vc: usize, flit: Flit) {
+        self.credits[port][vc] -= 1;
+        self.sent[port].push_back((self.now, vc, flit));
+    }
+    fn front(&self, port: usize, vc: usize) -> u64 {
+        self.inputs[port].front(vc)
+    }
+    fn pop(&mut self, port: usize, vc: usize) -> u64 {
+        self.inputs[port].pop(vc).0
+    }
+}
+
+const X: usize = Direction::PlusX as usize;
+const Y: usize = Direction::PlusY as usize;
+/// Where packets that travel +X come in.
+const FROM_X: usize = Direction::MinusX as usize;
+const FROM_Y: usize = Direction::MinusY as usize;
+
+fn tag(to: [u8; 3], adaptive: bool) -> Tag {
+    Tag {
+        to: Place(to),
+        adaptive,
+        ..Tag::default()
+    }
+}
+
+/// A router at (1, 1, 1).
+fn crossbar() -> Crossbar {
+    let registers = RouteRegisters {
+        place: Place([1, 1, 1]),
+        plus_z: 2,
+        ..RouteRegisters::default()
+    };
+    let mut table = LookUpTable::new(8);
+    let entry = Entry {
+        tag: tag([3, 1, 1], true),
+        initial: None,
+    };
+    table.set(5, Some(entry));
+    Crossbar::new(registers, table, 2)
+}
+
+/// A packet as it travels.
+fn packet(command: Command, tag: Tag) -> Vec<u64> {
+    let data = vec![7; command.words()];
+    let whole = match command.is_response() {
+        true => PacketBuf::response(command, 0, Name::new(9), &data),
+        false => PacketBuf::request(command, (2, 5), &Request::default(), &data),
+    };
+    let mut words = whole.flits().to_vec();
+    let (mut header, _) = Header::parse(words[0]).unwrap();
+    header.tag = tag;
+    words[0] = header.emit();
+    words
+}
+
+/// Lets a packet come in on `vc` of `port`, a flit a cycle from `cycle` on.
+fn give(
+    bench: &mut Bench,
+    crossbar: &mut Crossbar,
+    port: usize,
+    vc: usize,
+    cycle: u64,
+    words: &[u64],
+) {
+    for (at, word) in (0..).zip(words) {
+        assert!(bench.inputs[port].receive(vc, Flit::data(*word, vc, at == 0)));
+        crossbar.announce(cycle + at, port, vc, 1);
+    }
+}
+
+fn cycles(bench: &Bench, port: usize) -> Vec<u64> {
+    bench.sent[port].iter().map(|(cycle, ..)| *cycle).collect()
+}
+
+#[test]
+fn straight_through_and_turns_take_their_times() {
+    for (to, out, wait) in [
+        ([3, 1, 1], X, 0),
+        ([1, 3, 1], Y, 3),
+        ([1, 1, 1], PROCESSOR, 3),
+    ] {
+        let (mut bench, mut crossbar) = (Bench::default(), crossbar());
+        let words = packet(Command::Put1, tag(to, false));
+        give(&mut bench, &mut crossbar, FROM_X, 0, 10, &words);
+        crossbar.run(&mut bench);
+        let due: Vec<u64> = (10 + wait..14 + wait).collect();
+        assert_eq!(cycles(&bench, out), due, "to {to:?}");
+        let sent: Vec<_> = bench.sent[out]
+            .iter()
+            .map(|(_, _, flit)| flit.word)
+            .collect();
+        assert_eq!(sent, words);
+        assert!(bench.sent[out][0].2.control.is_head());
+        assert!(!bench.sent[out][1].2.control.is_head());
+        assert_eq!(crossbar.counters().straight_packets, u64::from(wait == 0));
+        assert_eq!((crossbar.flits(), crossbar.next_cycle()), (0, None));
+    }
+}
+
+#[test]
+fn the_look_up_table_steers_what_a_processor_sends() {
+    let (mut bench, mut crossbar) = (Bench::default(), crossbar());
+    let get = PacketBuf::request(Command::Get1, (0, 5), &Request::default(), &[]);
+    give(&mut bench, &mut crossbar, PROCESSOR, 0, 0, get.flits());
+    // Nobody is number 6.
+    let lost = PacketBuf::request(Command::Get1, (0, 6), &Request::default(), &[]);
+    give(&mut bench, &mut crossbar, PROCESSOR, 0, 5, lost.flits());
+    crossbar.run(&mut bench);
+    assert_eq!(cycles(&bench, X), [7, 8]);
+    let (header, _) = Header::parse(bench.sent[X][0].2.word).unwrap();
+    assert_eq!((header.tag, header.origin), (tag([3, 1, 1], true), 2));
+    assert_eq!(bench.sent[X][1].2.word, get.flits()[1]);
+    let counters = crossbar.counters();
+    assert_eq!(
+        (counters.unroutable_packets, counters.discarded_flits),
+        (1, 2)
+    );
+    assert_eq!(crossbar.flits(), 0);
+}
+
+#[test]
+fn a_packet_adapts_where_it_wins_both_and_only_with_room_for_all_of_it() {
+    let there = tag([3, 3, 1], true);
+    let (mut bench, mut one) = (Bench::default(), crossbar());
+    give(
+        &mut bench,
+        &mut one,
+        FROM_X,
+        0,
+        0,
+        &packet(Command::Put8, there),
+    );
+    one.run(&mut bench);
+    // +X is the lowest direction and straight on; it does not even come to the crossbar.
+    assert_eq!(cycles(&bench, X).len(), 10);
+    let (mut bench, mut two) = (Bench::default(), crossbar());
+    give(
+        &mut bench,
+        &mut two,
+        FROM_Y,
+        4,
+        0,
+        &packet(Command::Put8, there),
+    );
+    // From -Y, +Y is straight on and adaptive.
+    two.run(&mut bench);
+    assert_eq!((cycles(&bench, X).len(), cycles(&bench, Y).len()), (0, 10));
+    assert!(bench.sent[Y].iter().all(|(_, vc, _)| *vc == vc::ADAPTIVE));
+    let (mut bench, mut three) = (Bench::default(), crossbar());
+    bench.credits[Y][vc::ADAPTIVE] = 9;
+    give(
+        &mut bench,
+        &mut three,
+        FROM_Y,
+        4,
+        0,
+        &packet(Command::Put8, there),
+    );
+    three.run(&mut bench);
+    assert_eq!((cycles(&bench, X).len(), cycles(&bench, Y).len()), (10, 0));
+}
+
+#[test]
+fn two_packets_for_one_output_do_not_mix_and_none_waits_for_ever() {
+    let (mut bench, mut crossbar) = (Bench::default(), crossbar());
+    bench.credits[PROCESSOR] = [1_000; VCS];
+    let words = packet(Command::Put8, tag([1, 1, 1], false));
+    for port in 0..6 {
+        for (vc, cycle) in [(0, 0), (1, 10)] {
+            give(&mut bench, &mut crossbar, port, vc, cycle, &words);
+        }
+    }
+    crossbar.run(&mut bench);
+    assert_eq!(bench.sent[PROCESSOR].len(), 12 * 10);
+    for ten in bench.sent[PROCESSOR].make_contiguous().chunks(10) {
+        let got: Vec<_> = ten.iter().map(|(_, _, flit)| flit.word).collect();
+        assert_eq!(got, words);
+    }
+    let (first, last) = (cycles(&bench, PROCESSOR)[0], cycles(&bench, PROCESSOR)[119]);
+    assert!(
+        last - first < 130,
+        "{first} to {last}: the output is hardly ever idle"
+    );
+}
+
+#[test]
+fn a_packet_waits_for_credits_and_goes_on_where_it_stood() {
+    let (mut bench, mut crossbar) = (Bench::default(), crossbar());
+    bench.credits[X][0] = 3;
+    let words = packet(Command::Put8, tag([3, 1, 1], false));
+    give(&mut bench, &mut crossbar, FROM_X, 0, 0, &words);
+    crossbar.run(&mut bench);
+    assert_eq!((bench.sent[X].len(), crossbar.next_cycle()), (3, None));
+    // A second one behind it, on another channel, to another output passes it.
+    let now = crossbar.cycle();
+    give(
+        &mut bench,
+        &mut crossbar,
+        FROM_X,
+        2,
+        now,
+        &packet(Command::Done, tag([1, 2, 1], false)),
+    );
+    crossbar.run(&mut bench);
+    assert_eq!((bench.sent[X].len(), bench.sent[Y].len()), (3, 2));
+    bench.credits[X][0] = 12;
+    crossbar.wake();
+    crossbar.run(&mut bench);
+    let sent: Vec<_> = bench.sent[X].iter().map(|(_, _, flit)| flit.word).collect();
+    assert_eq!(sent, words);
+    assert_eq!(crossbar.counters().packets, 2);
+}
+
+#[test]
+fn what_a_dead_link_has_not_taken_is_discarded() {
+    let (mut bench, mut crossbar) = (Bench::default(), crossbar());
+    bench.credits[X][0] = 3;
+    let words = packet(Command::Put8, tag([3, 1, 1], false));
+    give(&mut bench, &mut crossbar, FROM_X, 0, 0, &words);
+    crossbar.run(&mut bench);
+    bench.credits[X] = [0; VCS];
+    crossbar.cut(X);
+    crossbar.run(&mut bench);
+    let counters = crossbar.counters();
+    assert_eq!((counters.cut_packets, counters.discarded_flits), (1, 7));
+    assert_eq!(crossbar.flits(), 0);
+    bench.credits[X] = [12; VCS];
+    crossbar.wake();
+    let now = crossbar.cycle();
+    give(&mut bench, &mut crossbar, FROM_X, 0, now, &words);
+    crossbar.run(&mut bench);
+    assert_eq!(bench.sent[X].len(), 13);
+    assert_eq!(bench.sent[X][3].2.control, Control::data(0, true));
+}

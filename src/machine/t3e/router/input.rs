@@ -1,0 +1,139 @@
+//! An input of the crossbar: one path for all its virtual channels.
+
+use crate::machine::t3e::format::VCS;
+
+/// No port, no channel.
+pub(super) const NONE: u8 = u8::MAX;
+
+/// Where a packet may go that waits at the front of a virtual channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Wants {
+    /// The header flit as it leaves.
+    pub header: u64,
+    /// Flits of the packet.
+    pub flits: u8,
+    /// Its deterministic output and the channel there.
+    pub out: u8,
+    pub vc: u8,
+    /// The output whose adaptive channel it may take instead.
+    pub adaptive: Option<u8>,
+}
+
+/// What is at the front of a virtual channel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Front {
+    /// No packet that is known of.
+    #[default]
+    Unknown,
+    /// A header, whose packet has no way yet.
+    Waiting(Wants),
+    /// The rest of a packet that flows.
+    Flowing { out: u8, vc: u8, left: u8 },
+    /// The rest of a packet that is thrown away.
+    Discarded { left: u8 },
+}
+
+/// An input.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Input {
+    /// Flits that the crossbar may have, and all that came and are still there.
+    pub ready: [u32; VCS],
+    pub held: [u32; VCS],
+    /// Channels with any that it may have, one bit each.
+    pub channels: u8,
+    pub fronts: [Front; VCS],
+    /// The headers of packets that have begun to flow and have not left, and for which channels.
+    headers: [u64; VCS],
+    begins: u8,
+    /// The channel that makes requests, and the one that is asked first when it gives up.
+    chosen: Option<u8>,
+    turn: u8,
+}
+
+impl Input {
+    /// The channel that makes requests: the same until it [gives up](Self::give_up), unless it has
+    /// run dry. `None` if there is nothing to ask for.
+    #[inline]
+    pub fn choose(&mut self) -> Option<usize> {
+        if let Some(vc) = self.chosen {
+            if self.channels >> vc & 1 != 0 {
+                return Some(vc.into());
+            }
+            self.give_up();
+        }
+        if self.channels == 0 {
+            return None;
+        }
+        let after = self.channels & (u8::MAX << self.turn);
+        let from = if after != 0 { after } else { self.channels };
+        self.chosen = Some(from.trailing_zeros() as u8);
+        self.chosen.map(usize::from)
+    }
+
+    /// The channel that made requests lets the next one do so.
+    #[inline]
+    pub fn give_up(&mut self) {
+        if let Some(vc) = self.chosen.take() {
+            self.turn = vc + 1;
+        }
+    }
+
+    /// The packet at the front of `vc` flows from now on, with this header.
+    #[inline]
+    pub fn begin(&mut self, vc: usize, header: u64) {
+        self.headers[vc] = header;
+        self.begins |= 1 << vc;
+    }
+
+    /// The header, if the packet at the front of `vc` begins with the next flit.
+    #[inline]
+    pub fn take_header(&mut self, vc: usize) -> Option<u64> {
+        let begins = self.begins >> vc & 1 != 0;
+        self.begins &= !(1 << vc);
+        begins.then_some(self.headers[vc])
+    }
+
+    /// The packet at the front of `vc` has gone: another channel may ask.
+    #[inline]
+    pub fn packet_ended(&mut self, vc: usize) {
+        if self.chosen == Some(vc as u8) {
+            self.give_up();
+        }
+    }
+
+    /// More flits of these channels are ready.
+    #[inline]
+    pub fn ripened(&mut self, channels: u8) {
+        self.channels |= channels;
+    }
+
+    /// A flit of `vc` leaves that was ready.
+    #[inline]
+    pub fn leave(&mut self, vc: usize) {
+        self.held[vc] -= 1;
+        self.ready[vc] -= 1;
+        self.channels &= !(u8::from(self.ready[vc] == 0) << vc);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_channel_asks_until_it_gives_up_or_runs_dry() {
+        let mut input = Input::default();
+        assert_eq!(input.choose(), None);
+        (input.ready, input.held) = ([2; VCS], [2; VCS]);
+        input.ripened(0b10011);
+        assert_eq!((input.choose(), input.choose()), (Some(0), Some(0)));
+        input.give_up();
+        assert_eq!(input.choose(), Some(1));
+        input.leave(1);
+        assert_eq!(input.choose(), Some(1));
+        input.leave(1);
+        assert_eq!(input.choose(), Some(4));
+        input.give_up();
+        assert_eq!(input.choose(), Some(0), "after the last comes the first");
+    }
+}

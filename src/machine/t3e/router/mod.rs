@@ -1,0 +1,19 @@
+//! The router: six network ports and a processor's around a crossbar with one arbiter (paper,
+//! section 7).
+
+mod arrivals;
+mod crossbar;
+mod input;
+mod lookup;
+mod output;
+mod ports;
+
+/// Cycles from the crossbar, or the short circuit past it, to the pins of the next port (paper, table
+/// 2: three straight through, six for a turn).
+pub const LINK_CYCLES: u64 = 3;
+/// Cycles from the crossbar to the processor: ten from the pins (paper, table 2).
+pub const PROCESSOR_CYCLES: u64 = 7;
+
+pub use crossbar::{Crossbar, CrossbarCounters};
+pub use lookup::LookUpTable;
+pub use ports::{FlitPorts, PORTS, PROCESSOR};

@@ -1,0 +1,57 @@
+//! What the crossbar needs of the links, encoded or ideal.
+
+use crate::chip::Links;
+use crate::machine::t3e::format::Flit;
+use crate::machine::t3e::link::FlitEnd;
+
+/// Ports of a router: one for each direction by its index, and the processor's. The port for I/O is
+/// not modelled: see `docs/deviations.md`.
+pub const PORTS: usize = 7;
+/// The port of the processor.
+pub const PROCESSOR: usize = 6;
+
+/// The links of a router, port by port.
+pub trait FlitPorts {
+    /// What follows happens in this cycle.
+    fn begin_cycle(&mut self, cycle: u64) {
+        let _ = cycle;
+    }
+    /// Flits of `vc` that may be pushed; none while the link is down.
+    fn credits(&self, port: usize, vc: usize) -> u32;
+    /// Sends a flit.
+    ///
+    /// # Panics
+    /// Without a credit for it.
+    fn push(&mut self, port: usize, vc: usize, flit: Flit);
+    /// The oldest flit in the input of `vc`, which is not empty.
+    fn front(&self, port: usize, vc: usize) -> u64;
+    /// Takes it.
+    ///
+    /// # Panics
+    /// If there is none.
+    fn pop(&mut self, port: usize, vc: usize) -> u64;
+}
+
+impl FlitPorts for Links<FlitEnd> {
+    #[inline]
+    fn credits(&self, port: usize, vc: usize) -> u32 {
+        self.end(port).map_or(0, |end| end.credits(vc))
+    }
+
+    #[inline]
+    fn push(&mut self, port: usize, vc: usize, flit: Flit) {
+        let end = self.end_mut(port);
+        end.expect("credits are a link's").push(vc, flit);
+    }
+
+    #[inline]
+    fn front(&self, port: usize, vc: usize) -> u64 {
+        self.input(port).map_or(0, |input| input.buffer().front(vc))
+    }
+
+    #[inline]
+    fn pop(&mut self, port: usize, vc: usize) -> u64 {
+        let input = self.input_mut(port);
+        input.expect("flits came by a link").pop(vc)
+    }
+}
