@@ -109,6 +109,8 @@ pub struct FlitEnd {
     depths: Depths,
     /// The session that credits belong to, by the epochs of both ends.
     session: Option<(u32, u32)>,
+    /// Sessions that began or ended.
+    sessions: u64,
     /// The other end has said what places it has.
     granted: bool,
     /// This end has to.
@@ -134,6 +136,11 @@ impl FlitEnd {
     #[inline]
     pub fn is_up(&self) -> bool {
         self.granted
+    }
+
+    /// Sessions that began or ended: while it stays, nothing that was pushed is lost.
+    pub fn sessions(&self) -> u64 {
+        self.sessions
     }
 
     /// Takes a flit of a packet.
@@ -184,6 +191,7 @@ impl FlitEnd {
         self.out.clear();
         self.urgent.clear();
         self.session = session;
+        self.sessions += 1;
         self.granted = false;
         self.credits = Credits::default();
         self.owed = Owed::NONE;
@@ -314,6 +322,7 @@ impl LinkControlBlock for FlitEnd {
             carrier,
             depths: config.depths,
             session: None,
+            sessions: 0,
             granted: false,
             grant: None,
             credits: Credits::default(),

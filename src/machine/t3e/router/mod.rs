@@ -2,6 +2,7 @@
 //! section 7).
 
 mod arrivals;
+mod core;
 mod crossbar;
 mod input;
 mod lookup;
@@ -14,6 +15,7 @@ pub const LINK_CYCLES: u64 = 3;
 /// Cycles from the crossbar to the processor: ten from the pins (paper, table 2).
 pub const PROCESSOR_CYCLES: u64 = 7;
 
+pub use core::{RouterCore, RouterRegisters, T3eRouter};
 pub use crossbar::{Crossbar, CrossbarCounters};
-pub use lookup::LookUpTable;
+pub use lookup::{ENTRIES, LookUpTable, MAX_PROCESSORS};
 pub use ports::{FlitPorts, PORTS, PROCESSOR};
