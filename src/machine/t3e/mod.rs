@@ -4,3 +4,4 @@
 //! Torus", Hot Interconnects 4, 1996, cited here as "the paper" with the section.
 
 pub mod route;
+pub mod vc;
