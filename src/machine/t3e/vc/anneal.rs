@@ -15,7 +15,7 @@ pub struct Annealing {
     pub entries: Entries,
     /// The weight of the whole ring in the objective; each level of sub-rings weighs 1. The paper's
     /// figures for 32 nodes and eight entries are those of a ring that weighs about thirty.
-    pub ring_weight: u32,
+    pub ring_weight: u8,
     /// Packets take final hops in the ring, so that of tables of eight entries those for the
     /// routers' own ordinates stay at VC0. In rings of eight nodes or less that costs nothing, in
     /// larger ones balance, since other destinations share these entries.
@@ -58,17 +58,20 @@ impl Annealing {
     /// Tables for `ring` in which all constrained routes use VC0, and all that share an entry with
     /// one. The same seed gives the same tables on every machine.
     pub fn run(&self, ring: UnidirectionalRing, seed: u64) -> RingTables {
-        let start = RingTables::time_of_crossing(ring);
-        let mut best = Search::new(self, &start);
-        best.anneal(&mut Rng::new(seed, 0), self.flips / STAGES);
-        for stream in 1..u64::from(self.runs) {
-            let mut search = Search::new(self, &start);
+        let mut tables = RingTables::time_of_crossing(ring);
+        let start = Search::new(self, &tables);
+        let run = |stream| {
+            let mut search = start.clone();
             search.anneal(&mut Rng::new(seed, stream), self.flips / STAGES);
+            search
+        };
+        let mut best = run(0);
+        for stream in 1..u64::from(self.runs) {
+            let search = run(stream);
             if search.score() < best.score() {
                 best = search;
             }
         }
-        let mut tables = start;
         for entry in best.entries.iter().filter(|entry| entry.vc1) {
             let (source, destination) = entry.of;
             tables.set_vc1(self.entries, source, destination);
@@ -125,7 +128,7 @@ struct Link {
     weight: f64,
 }
 
-/// The state of a search.
+/// The state of a run.
 #[derive(Clone)]
 struct Search {
     entries: Vec<Entry>,
@@ -145,20 +148,16 @@ impl Search {
         for level in Level::of(ring.nodes()) {
             let busiest = f64::from(level.busiest(ring));
             let whole = level.nodes == ring.nodes();
-            let weight = if whole { annealing.ring_weight } else { 1 };
+            let weight = f64::from(if whole { annealing.ring_weight } else { 1 });
             let first = links.len();
             links.extend(start.loads(level).into_iter().map(|[vc0, vc1]| Link {
                 difference: f64::from(vc0) - f64::from(vc1),
                 busiest,
-                weight: f64::from(weight),
+                weight,
             }));
             for entry in &mut entries {
                 for (link, routes) in entry.routes(start, annealing.entries, level) {
-                    entry.add(
-                        first + link,
-                        routes,
-                        f64::from(weight) / (busiest * busiest),
-                    );
+                    entry.add(first + link, routes, weight / (busiest * busiest));
                 }
             }
         }

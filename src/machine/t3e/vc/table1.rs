@@ -44,13 +44,13 @@ pub const PAPER: [(usize, usize, [[f64; 2]; 3]); 10] = [
     (32, 4, [[0.625, 1.0], [0.594, 1.0], [0.125, 0.250]]),
 ];
 
-/// A seed of tables that are no worse than the paper's. Near-equal optima exist, and not all of them
-/// are: about one seed in ten gives a ring of 16 or 32 of as small an objective one figure that is
-/// slightly larger, such as a maximum of 17/64 for 16/64.
+/// A seed whose tables are no worse than the paper's. Near-equal optima exist: about one seed in
+/// five gives a ring of 16 or 32 with as good an objective, of which one figure is slightly larger,
+/// such as a maximum of 17/64 for 16/64.
 pub const SEED: u64 = 1;
 
 /// The rows of the table, in the paper's order, with tables searched for by `seed`, such as
-/// [`SEED`]. This takes less than a second.
+/// [`SEED`]. This takes about a second.
 pub fn rows(seed: u64) -> Vec<Row> {
     let mut rows = Vec::with_capacity(PAPER.len());
     for nodes in [4, 8, 16, 32] {
