@@ -7,6 +7,7 @@ pub mod format;
 pub mod link;
 pub mod route;
 pub mod router;
+pub mod vc;
 
 /// Picoseconds of a clock of 75 MHz (paper, section 1), in which a link moves a flit.
 pub const CYCLE_PS: u64 = 13_333;
