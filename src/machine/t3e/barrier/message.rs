@@ -43,7 +43,7 @@ const fn check(word: u64) -> u16 {
     while bit > 0 {
         bit -= 1;
         let carry = register >> 15 ^ (word >> bit & 1) as u16;
-        register = register << 1 ^ carry * POLYNOMIAL;
+        register = (register << 1) ^ (carry * POLYNOMIAL);
     }
     register
 }

@@ -24,7 +24,7 @@ crate::counters! {
 /// The units of a processor.
 ///
 /// Call order: [`grant`](Self::grant) units, then [`operate`](Self::operate) for the processor,
-/// [`receive`](Self::receive) for what the router sends, and [`next`](Self::next) while
+/// [`receive`](Self::receive) for what the router sends, and [`next_message`](Self::next_message) while
 /// [`has_pending`](Self::has_pending) and the way to the router is free.
 #[derive(Clone, Debug, Default)]
 pub struct BarrierShell {
@@ -125,10 +125,10 @@ impl BarrierShell {
 
     /// Takes the next message for the router: units in turn, those of one unit in order.
     #[inline]
-    pub fn next(&mut self) -> Option<Message> {
+    pub fn next_message(&mut self) -> Option<Message> {
         let unit = UnitNumber::next_of(self.pending, self.turn)?;
         self.turn = (unit.index() + 1) as u8 % UNITS as u8;
-        let kind = self.units[unit.index()].next()?;
+        let kind = self.units[unit.index()].next_kind()?;
         self.settle(unit);
         self.counters.sent += 1;
         Some(Message { kind, unit })
@@ -164,6 +164,7 @@ impl BarrierShell {
 mod tests {
     use super::super::message::Kind;
     use super::*;
+    use crate::rng::Rng;
 
     fn unit(number: u8) -> UnitNumber {
         UnitNumber::new(number).expect("a unit")
@@ -180,7 +181,7 @@ mod tests {
         };
         assert_eq!(shell.receive(done), Notified::Unexpected);
         assert_eq!(shell.state(unit(4)), State::Bar);
-        assert_eq!(shell.next(), None);
+        assert_eq!(shell.next_message(), None);
         assert_eq!(
             (shell.counters().refused, shell.counters().unexpected),
             (1, 1)
@@ -204,7 +205,7 @@ mod tests {
             Err(OperationError::Armed)
         );
         shell.set_interrupting(unit(9), true);
-        let sent: Vec<_> = core::iter::from_fn(|| shell.next()).collect();
+        let sent: Vec<_> = core::iter::from_fn(|| shell.next_message()).collect();
         let sent: Vec<_> = sent.iter().map(|m| (m.unit.index(), m.kind)).collect();
         let arrive = Kind::Arrive;
         assert_eq!(
@@ -226,5 +227,40 @@ mod tests {
         shell.grant(unit(31), false);
         assert_eq!(shell.counters().reset_at_work, 1);
         assert_eq!(shell.state(unit(31)), State::Bar);
+    }
+    /// Whatever the router sends and the processor does, a unit sends what figure 6 lets it.
+    #[test]
+    fn no_message_does_harm() {
+        let mut rng = Rng::new(11, 0);
+        let mut shell = BarrierShell::new();
+        let mut last = [None; UNITS];
+        for _ in 0..50_000 {
+            let number = unit(rng.below(4) as u8 * 10);
+            match rng.below(8) {
+                0 => shell.grant(number, rng.below(20) > 0),
+                1..4 => {
+                    let kind = Kind::ALL[rng.below(4) as usize];
+                    let notified = shell.receive(Message { kind, unit: number });
+                    if notified == Notified::BarrierDone {
+                        assert_eq!(last[number.index()], Some(Kind::Arrive));
+                    }
+                }
+                4..6 => {
+                    let operations = [Operation::Bar, Operation::Eur, Operation::EurB];
+                    let armed = shell.state(number) == State::Arm;
+                    let done = shell.operate(number, operations[rng.below(3) as usize]);
+                    assert!(done.is_err() || !armed);
+                }
+                _ => {
+                    let pending = shell.has_pending();
+                    let sent = shell.next_message();
+                    assert_eq!(sent.is_some(), pending);
+                    if let Some(sent) = sent {
+                        last[sent.unit.index()] = Some(sent.kind);
+                    }
+                }
+            }
+        }
+        assert!(shell.counters().barriers > 100, "{:?}", shell.counters());
     }
 }

@@ -64,7 +64,7 @@ pub enum Notified {
 /// A unit. It counts what it has seen, and keeps what it has to send.
 ///
 /// Call order: [`operate`](Self::operate) for the processor, [`notify`](Self::notify) for messages
-/// from the router, and after the first [`next`](Self::next) until it has nothing more.
+/// from the router, and after the first [`next_kind`](Self::next_kind) until it has nothing more.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BarrierUnit {
     state: State,
@@ -143,7 +143,7 @@ impl BarrierUnit {
 
     /// Takes the next message for the router.
     #[inline]
-    pub const fn next(&mut self) -> Option<Kind> {
+    pub const fn next_kind(&mut self) -> Option<Kind> {
         if self.eureka_waits {
             self.eureka_waits = false;
             Some(Kind::Eureka)
@@ -206,13 +206,13 @@ mod tests {
             State::Arm => unit.operate(Operation::Bar).expect("from S_BAR"),
             State::Eur => assert_eq!(unit.notify(Kind::EurekaDone), Notified::EurekaSeen),
         }
-        while unit.next().is_some() {}
+        while unit.next_kind().is_some() {}
         assert_eq!(unit.state(), state);
         unit
     }
 
     fn sent(unit: &mut BarrierUnit) -> Vec<Kind> {
-        core::iter::from_fn(|| unit.next()).collect()
+        core::iter::from_fn(|| unit.next_kind()).collect()
     }
 
     #[test]
@@ -277,9 +277,9 @@ mod tests {
     fn no_barrier_is_done_before_its_arrival_was_sent() {
         let mut unit = in_state(State::Bar);
         unit.operate(Operation::EurB).expect("from S_BAR");
-        assert_eq!(unit.next(), Some(Kind::Eureka));
+        assert_eq!(unit.next_kind(), Some(Kind::Eureka));
         assert_eq!(unit.notify(Kind::BarrierDone), Notified::Unexpected);
-        assert_eq!(unit.next(), Some(Kind::Arrive));
+        assert_eq!(unit.next_kind(), Some(Kind::Arrive));
         assert_eq!(unit.notify(Kind::BarrierDone), Notified::BarrierDone);
         assert!(unit.is_idle());
         unit.operate(Operation::EurB).expect("from S_BAR");

@@ -287,7 +287,7 @@ impl Network {
         for node in 0..self.routers.len() {
             while let Some(word) = self.up[node].take(self.now) {
                 moved = true;
-                self.to_router(node, Port::Local, word)?;
+                self.at_router(node, Port::Local, word)?;
             }
             for port in Port::ALL {
                 while let Some(word) = self.down[node][port.index()].take(self.now) {
@@ -307,14 +307,14 @@ impl Network {
     /// A word comes to what is behind a port of a node.
     fn through(&mut self, node: usize, port: Port, word: u64) -> Result<(), Violation> {
         let Port::Link(direction) = port else {
-            return self.to_processor(node, word);
+            return self.at_processor(node, word);
         };
         let other = self.torus.neighbour(node as u32, direction);
         let other = other.expect("trees use working links");
-        self.to_router(other as usize, Port::Link(direction.opposite()), word)
+        self.at_router(other as usize, Port::Link(direction.opposite()), word)
     }
 
-    fn to_router(&mut self, node: usize, from: Port, word: u64) -> Result<(), Violation> {
+    fn at_router(&mut self, node: usize, from: Port, word: u64) -> Result<(), Violation> {
         let router = &mut self.routers[node];
         let before = router.counters().barriers_done;
         if let Err(reason) = router.receive_word(from, word)
@@ -378,7 +378,7 @@ impl Network {
                 .any(|shell| shell.unit(unit).has_pending())
     }
 
-    fn to_processor(&mut self, node: usize, word: u64) -> Result<(), Violation> {
+    fn at_processor(&mut self, node: usize, word: u64) -> Result<(), Violation> {
         let message = match Message::decode(word) {
             Ok(message) => message,
             Err(error) if self.options.strict => {
@@ -465,7 +465,7 @@ impl Network {
         let mut moved = false;
         for node in 0..self.routers.len() {
             if self.rng.below(self.options.slowness) == 0
-                && let Some(message) = self.shells[node].next()
+                && let Some(message) = self.shells[node].next_message()
             {
                 moved = true;
                 let at = self.arrival(self.options.end);
@@ -477,7 +477,7 @@ impl Network {
                 }
                 let message = self.routers[node].next(port).expect("the port is pending");
                 moved = true;
-                self.to_way(node, port, message);
+                self.put(node, port, message);
             }
         }
         moved
@@ -487,7 +487,7 @@ impl Network {
         self.now + latency + self.rng.below(self.options.jitter + 1)
     }
 
-    fn to_way(&mut self, node: usize, port: Port, message: Message) {
+    fn put(&mut self, node: usize, port: Port, message: Message) {
         let (kind, word) = (message.kind, message.encode());
         let n = self.sent[kind as usize];
         self.sent[kind as usize] += 1;

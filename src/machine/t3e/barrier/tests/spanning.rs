@@ -104,6 +104,13 @@ fn a_root_can_be_chosen() {
     assert_eq!((tree.root(), tree.height(), tree.links()), (63, 4, 4));
     assert_eq!(check(tree.registers(), neighbour), Ok((63, 4)));
     assert!(!tree.register(63).children().contains(Port::Local));
+    // Of two ways to the root one leads through a router that is needed anyway.
+    let plane = Torus::new([4, 4, 1]);
+    let neighbour = |node, direction| plane.neighbour(node, direction);
+    for between in [1, 4] {
+        let tree = SpanningTree::build_from(0, &[between, 5], neighbour).expect("a tree");
+        assert_eq!((tree.height(), tree.links()), (2, 2));
+    }
     let error = SpanningTree::build_from(9, &[], neighbour);
     assert_eq!(error, Err(SpanningError::NoParticipants));
 }
