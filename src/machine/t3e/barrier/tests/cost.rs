@@ -7,6 +7,7 @@
 use super::network::{Network, Options, Report};
 use super::plan::{Plan, Role};
 use super::torus::Torus;
+use crate::machine::t3e::barrier::UNITS;
 
 /// Shape, clocks of a barrier, and clocks of the longest round trip: twice 10 + 3 or 6 per router
 /// between + 10 with at most two turns.
@@ -66,4 +67,18 @@ fn a_eureka_costs_at_most_as_much() {
         assert_eq!(report.last_eureka, height * 3 + 20);
         assert_eq!(report.words[1], 0);
     }
+}
+
+/// Units share the links: each waits for the others once, not at every hop.
+#[test]
+fn all_units_at_once_cost_a_clock_each() {
+    let shape = [4, 4, 4];
+    let torus = Torus::new(shape);
+    let nodes: Vec<u32> = (0..torus.nodes()).collect();
+    let plan = Plan::always(&nodes, &vec![Role::Join; nodes.len()], 1);
+    let mut options = Options::new(0);
+    (options.link, options.end) = (3, 10);
+    let report = Network::new(torus, vec![plan; UNITS], options).run();
+    let report = report.expect("a clean run");
+    assert_eq!(report.last_release, 56 + UNITS as u64 - 1);
 }
