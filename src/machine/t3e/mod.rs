@@ -3,6 +3,7 @@
 //! Source: Scott and Thorson, "The Cray T3E Network: Adaptive Routing in a High Performance 3D
 //! Torus", Hot Interconnects 4, 1996, cited here as "the paper" with the section.
 
+pub mod barrier;
 pub mod format;
 pub mod link;
 pub mod route;

@@ -1,0 +1,146 @@
+//! What one port of a router still has to send, of all units, without a buffer.
+//!
+//! "The barrier virtual channel requires no buffering and cannot block" (paper, section 6) is said
+//! of the receiving side: the registers take every packet. On the sending side the completion of
+//! one unit goes to several ports at once, and several units may want the same port. So each port
+//! has three bits per unit, which say what the unit waits to send there, and in which order. That
+//! is enough:
+//!
+//! - Down to a child at most eureka done, barrier done and the next eureka done wait together: the
+//!   next barrier cannot be done before the child has joined it, which it does after having been
+//!   told of the last one.
+//! - Up to the parent at most eureka and arrive wait together: what follows them is sent after the
+//!   barrier is done, and for that the root has got the arrival.
+
+use super::message::UnitNumber;
+
+/// What waits at one port: of every unit a sequence of eureka and barrier messages. Whether these
+/// go up or down is known to the router.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Pending {
+    /// Units with a eureka message that goes first.
+    eureka: u32,
+    /// Units with a barrier message.
+    barrier: u32,
+    /// Units with a eureka message behind that.
+    next_eureka: u32,
+    /// The unit after the one served last.
+    turn: u8,
+}
+
+/// A message of a unit, up or down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Signal {
+    Eureka,
+    Barrier,
+}
+
+impl Pending {
+    /// Whether nothing waits.
+    #[inline]
+    pub(super) const fn is_empty(&self) -> bool {
+        // What comes behind a barrier message never waits without it.
+        self.eureka | self.barrier == 0
+    }
+
+    /// Whether a barrier message of the unit waits.
+    #[inline]
+    pub(super) const fn has_barrier(&self, unit: UnitNumber) -> bool {
+        self.barrier & unit.bit() != 0
+    }
+
+    /// Messages of the unit that wait: at most three.
+    pub(super) const fn len(&self, unit: UnitNumber) -> u32 {
+        let bit = unit.bit();
+        let barriers = (self.barrier & bit != 0) as u32;
+        barriers + (self.eureka & bit != 0) as u32 + (self.next_eureka & bit != 0) as u32
+    }
+
+    /// A eureka message waits behind what the unit has here already.
+    #[inline]
+    pub(super) const fn push_eureka(&mut self, unit: UnitNumber) {
+        let bit = unit.bit();
+        let behind = self.barrier & bit;
+        debug_assert!(
+            if behind != 0 {
+                self.next_eureka & bit == 0
+            } else {
+                self.eureka & bit == 0
+            },
+            "a router passes one eureka per barrier"
+        );
+        self.next_eureka |= behind;
+        self.eureka |= bit & !behind;
+    }
+
+    /// A barrier message waits behind what the unit has here already.
+    #[inline]
+    pub(super) const fn push_barrier(&mut self, unit: UnitNumber) {
+        debug_assert!(
+            !self.has_barrier(unit),
+            "the next barrier is complete after the last one was told"
+        );
+        self.barrier |= unit.bit();
+    }
+
+    /// Takes the next message: units in turn, those of a unit in order.
+    #[inline]
+    pub(super) fn next(&mut self) -> Option<(UnitNumber, Signal)> {
+        let unit = UnitNumber::next_of(self.eureka | self.barrier, self.turn)?;
+        let bit = unit.bit();
+        self.turn = (unit.index() + 1) as u8 % 32;
+        if self.eureka & bit != 0 {
+            self.eureka &= !bit;
+            return Some((unit, Signal::Eureka));
+        }
+        self.barrier &= !bit;
+        self.eureka |= self.next_eureka & bit;
+        self.next_eureka &= !bit;
+        Some((unit, Signal::Barrier))
+    }
+
+    /// Forgets what waits of the unit; true if there was something.
+    pub(super) const fn clear(&mut self, unit: UnitNumber) -> bool {
+        let waited = self.len(unit) > 0;
+        let others = !unit.bit();
+        self.eureka &= others;
+        self.barrier &= others;
+        self.next_eureka &= others;
+        waited
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn order_is_kept_within_a_unit_and_units_take_turns() {
+        let unit = |number| UnitNumber::new(number).expect("a unit");
+        let (low, high) = (unit(3), unit(31));
+        let mut pending = Pending::default();
+        pending.push_eureka(high);
+        pending.push_barrier(high);
+        pending.push_eureka(high);
+        pending.push_barrier(low);
+        pending.push_eureka(low);
+        assert_eq!((pending.len(high), pending.len(low)), (3, 2));
+        let mut sent = Vec::new();
+        while let Some((unit, signal)) = pending.next() {
+            sent.push((unit.index(), signal));
+        }
+        let expected = [
+            (3, Signal::Barrier),
+            (31, Signal::Eureka),
+            (3, Signal::Eureka),
+            (31, Signal::Barrier),
+            (31, Signal::Eureka),
+        ];
+        assert_eq!(sent, expected);
+        assert!(pending.is_empty());
+        pending.push_eureka(low);
+        pending.push_barrier(high);
+        assert!(pending.clear(high) && !pending.clear(high));
+        assert_eq!(pending.next(), Some((low, Signal::Eureka)));
+    }
+}

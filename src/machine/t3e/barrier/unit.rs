@@ -1,0 +1,290 @@
+//! A barrier/eureka synchronization unit (BSU) of a processor.
+//!
+//! Source: paper, section 6 and figure 6. Of the figure only the labels have come down to us:
+//!
+//! ```text
+//! barrier:  S_BAR --OP_BAR--> S_ARM --barrier done--> S_BAR
+//! eureka:   S_BAR --OP_EUR or eureka done--> S_EUR --OP_BAR or OP_EUR_B--> S_ARM --> S_BAR
+//!           S_BAR --OP_EUR_B--> S_ARM
+//! ```
+
+use thiserror::Error;
+
+use super::message::Kind;
+
+/// The state of a unit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum State {
+    /// S_BAR: neither armed nor has it seen a eureka.
+    #[default]
+    Bar,
+    /// S_ARM: it has joined the barrier.
+    Arm,
+    /// S_EUR: it has signalled the eureka, or was told of it.
+    Eur,
+}
+
+/// What a processor does with a unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Operation {
+    /// OP_BAR: joins the barrier.
+    Bar,
+    /// OP_EUR: signals the eureka.
+    Eur,
+    /// OP_EUR_B: signals the eureka and joins the barrier.
+    EurB,
+}
+
+/// Why an operation changed nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum OperationError {
+    /// The unit waits for its barrier; figure 6 has no operation there.
+    #[error("the unit is armed: its barrier is not done")]
+    Armed,
+    /// "A set of processors can be given access to a particular BSU" (paper, section 6), and this
+    /// one was not.
+    #[error("the processor has no access to the unit")]
+    NoAccess,
+}
+
+/// What a message from the router did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Notified {
+    /// The barrier is done: S_ARM to S_BAR.
+    BarrierDone,
+    /// Someone has signalled the eureka: S_BAR to S_EUR.
+    EurekaSeen,
+    /// Someone has signalled the eureka, as this processor has itself, or it has joined the barrier
+    /// without waiting for it. The state stays.
+    EurekaKnown,
+    /// No such message was to be expected; it is ignored.
+    Unexpected,
+}
+
+/// A unit. It counts what it has seen, and keeps what it has to send.
+///
+/// Call order: [`operate`](Self::operate) for the processor, [`notify`](Self::notify) for messages
+/// from the router, and after the first [`next_kind`](Self::next_kind) until it has nothing more.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BarrierUnit {
+    state: State,
+    /// A eureka waits for the router, before an arrival.
+    eureka_waits: bool,
+    /// An arrival waits for the router.
+    arrival_waits: bool,
+    /// The eureka was told since the last barrier.
+    told: bool,
+    barriers: u64,
+    eurekas: u64,
+}
+
+/// What an operation does: the next state, and whether it sends a eureka and an arrival.
+const fn transition(from: State, operation: Operation) -> Option<(State, bool, bool)> {
+    Some(match (from, operation) {
+        (State::Arm, _) => return None,
+        (State::Bar, Operation::Bar) => (State::Arm, false, true),
+        (State::Bar, Operation::Eur) => (State::Eur, true, false),
+        (State::Bar, Operation::EurB) => (State::Arm, true, true),
+        // The eureka is signalled already. A processor cannot know whether it comes too late to be
+        // the one that signals, so this is no mistake of its program.
+        (State::Eur, Operation::Eur) => (State::Eur, false, false),
+        (State::Eur, Operation::Bar | Operation::EurB) => (State::Arm, false, true),
+    })
+}
+
+impl BarrierUnit {
+    /// What a processor reads.
+    #[inline]
+    pub const fn state(&self) -> State {
+        self.state
+    }
+
+    /// Barriers that were done.
+    #[inline]
+    pub const fn barriers(&self) -> u64 {
+        self.barriers
+    }
+
+    /// Eurekas that the network has told, at most one per barrier, whatever the state was.
+    #[inline]
+    pub const fn eurekas(&self) -> u64 {
+        self.eurekas
+    }
+
+    /// Whether it has anything to send to the router.
+    #[inline]
+    pub const fn has_pending(&self) -> bool {
+        self.eureka_waits || self.arrival_waits
+    }
+
+    /// Whether it is in S_BAR and has nothing to send.
+    #[inline]
+    pub const fn is_idle(&self) -> bool {
+        matches!(self.state, State::Bar) && !self.has_pending()
+    }
+
+    /// Carries out an operation. What it sends waits in the unit: a eureka and an arrival at most.
+    ///
+    /// # Errors
+    /// If the unit is armed.
+    pub const fn operate(&mut self, operation: Operation) -> Result<(), OperationError> {
+        let Some((state, eureka, arrival)) = transition(self.state, operation) else {
+            return Err(OperationError::Armed);
+        };
+        debug_assert!(
+            !(eureka && self.has_pending() || arrival && self.arrival_waits),
+            "a barrier is done after its arrival was sent"
+        );
+        self.state = state;
+        self.eureka_waits |= eureka;
+        self.arrival_waits |= arrival;
+        Ok(())
+    }
+
+    /// Takes the next message for the router.
+    #[inline]
+    pub const fn next_kind(&mut self) -> Option<Kind> {
+        if self.eureka_waits {
+            self.eureka_waits = false;
+            Some(Kind::Eureka)
+        } else if self.arrival_waits {
+            self.arrival_waits = false;
+            Some(Kind::Arrive)
+        } else {
+            None
+        }
+    }
+
+    /// Takes a message from the router.
+    pub const fn notify(&mut self, kind: Kind) -> Notified {
+        match kind {
+            Kind::BarrierDone => {
+                if !matches!(self.state, State::Arm) || self.has_pending() {
+                    return Notified::Unexpected;
+                }
+                self.state = State::Bar;
+                self.told = false;
+                self.barriers += 1;
+                Notified::BarrierDone
+            }
+            Kind::EurekaDone => {
+                if self.told {
+                    return Notified::Unexpected;
+                }
+                self.told = true;
+                self.eurekas += 1;
+                if !matches!(self.state, State::Bar) {
+                    return Notified::EurekaKnown;
+                }
+                self.state = State::Eur;
+                Notified::EurekaSeen
+            }
+            Kind::Arrive | Kind::Eureka => Notified::Unexpected,
+        }
+    }
+
+    /// Back to S_BAR with nothing to send, for software that configures the tree anew. What was
+    /// counted stays.
+    pub const fn reset(&mut self) {
+        self.state = State::Bar;
+        self.eureka_waits = false;
+        self.arrival_waits = false;
+        self.told = false;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OPERATIONS: [Operation; 3] = [Operation::Bar, Operation::Eur, Operation::EurB];
+
+    fn in_state(state: State) -> BarrierUnit {
+        let mut unit = BarrierUnit::default();
+        match state {
+            State::Bar => {}
+            State::Arm => unit.operate(Operation::Bar).expect("from S_BAR"),
+            State::Eur => assert_eq!(unit.notify(Kind::EurekaDone), Notified::EurekaSeen),
+        }
+        while unit.next_kind().is_some() {}
+        assert_eq!(unit.state(), state);
+        unit
+    }
+
+    fn sent(unit: &mut BarrierUnit) -> Vec<Kind> {
+        core::iter::from_fn(|| unit.next_kind()).collect()
+    }
+
+    #[test]
+    fn operations_are_those_of_figure_6() {
+        let (bar, arm, eur) = (State::Bar, State::Arm, State::Eur);
+        let (eureka, arrive) = (Kind::Eureka, Kind::Arrive);
+        let expected: [(State, Operation, State, &[Kind]); 6] = [
+            (bar, Operation::Bar, arm, &[arrive]),
+            (bar, Operation::Eur, eur, &[eureka]),
+            (bar, Operation::EurB, arm, &[eureka, arrive]),
+            (eur, Operation::Bar, arm, &[arrive]),
+            (eur, Operation::Eur, eur, &[]),
+            (eur, Operation::EurB, arm, &[arrive]),
+        ];
+        for (from, operation, to, messages) in expected {
+            let mut unit = in_state(from);
+            assert_eq!(unit.operate(operation), Ok(()));
+            assert_eq!(unit.state(), to);
+            assert_eq!(unit.has_pending(), !messages.is_empty());
+            assert_eq!(sent(&mut unit), messages);
+        }
+        for operation in OPERATIONS {
+            let mut unit = in_state(arm);
+            let before = unit.clone();
+            assert_eq!(unit.operate(operation), Err(OperationError::Armed));
+            assert_eq!(unit, before);
+        }
+    }
+
+    #[test]
+    fn notifications_are_those_of_figure_6() {
+        use Notified::{BarrierDone, EurekaKnown, EurekaSeen, Unexpected};
+        let (bar, arm, eur) = (State::Bar, State::Arm, State::Eur);
+        let expected = [
+            (bar, Kind::EurekaDone, eur, EurekaSeen),
+            (bar, Kind::BarrierDone, bar, Unexpected),
+            (arm, Kind::EurekaDone, arm, EurekaKnown),
+            (arm, Kind::BarrierDone, bar, BarrierDone),
+            (eur, Kind::EurekaDone, eur, Unexpected),
+            (eur, Kind::BarrierDone, eur, Unexpected),
+            (bar, Kind::Arrive, bar, Unexpected),
+            (arm, Kind::Eureka, arm, Unexpected),
+        ];
+        for (from, kind, to, what) in expected {
+            let mut unit = in_state(from);
+            assert_eq!(unit.notify(kind), what);
+            assert_eq!(unit.state(), to);
+            assert_eq!(unit.barriers(), u64::from(what == BarrierDone));
+        }
+    }
+
+    #[test]
+    fn a_processor_is_told_of_its_own_eureka() {
+        let mut unit = in_state(State::Bar);
+        unit.operate(Operation::Eur).expect("from S_BAR");
+        assert_eq!(unit.notify(Kind::EurekaDone), Notified::EurekaKnown);
+        assert_eq!(unit.notify(Kind::EurekaDone), Notified::Unexpected);
+        assert_eq!((unit.eurekas(), unit.state()), (1, State::Eur));
+    }
+
+    #[test]
+    fn no_barrier_is_done_before_its_arrival_was_sent() {
+        let mut unit = in_state(State::Bar);
+        unit.operate(Operation::EurB).expect("from S_BAR");
+        assert_eq!(unit.next_kind(), Some(Kind::Eureka));
+        assert_eq!(unit.notify(Kind::BarrierDone), Notified::Unexpected);
+        assert_eq!(unit.next_kind(), Some(Kind::Arrive));
+        assert_eq!(unit.notify(Kind::BarrierDone), Notified::BarrierDone);
+        assert!(unit.is_idle());
+        unit.operate(Operation::EurB).expect("from S_BAR");
+        unit.reset();
+        assert!(unit.is_idle());
+        assert_eq!(unit.barriers(), 1);
+    }
+}
