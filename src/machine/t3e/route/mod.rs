@@ -5,8 +5,10 @@ pub mod decision;
 pub mod direction;
 pub mod entry;
 pub mod registers;
+pub mod shape;
 
 pub use decision::{Arrival, Decision, decide};
 pub use direction::{Direction, DirectionSet};
 pub use entry::{Entry, Place, Tag};
 pub use registers::RouteRegisters;
+pub use shape::{Ring, Shape, ShapeError};
