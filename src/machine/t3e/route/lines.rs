@@ -156,17 +156,30 @@ impl<'a> Lines<'a> {
         self.odd[node as usize] >> dimension & 1 != 0
     }
 
-    /// The signs of the shorter way in each dimension of a torus without partial planes, by the
-    /// tie rule where both are as long: from an even ordinate, counted from the dateline, towards
-    /// plus, from an odd one towards minus.
+    /// The signs of the shorter way in each dimension, to all of `group` together, by the tie rule
+    /// where both are as long: from an even ordinate, counted from the dateline, towards plus, from
+    /// an odd one towards minus. It is the shortest path if no plane is partial and all links work.
     #[inline]
-    pub(super) fn minimal_signs(&self, from: u32, to: u32) -> u8 {
+    pub(super) fn minimal_signs(&self, from: u32, group: &[u32]) -> u8 {
         let mut signs = 0;
         for dimension in 0..3 {
-            let plus = self.hops(from, to, Direction::of(dimension, false)) * 2;
             let length = self.length[from as usize][dimension];
-            let minus = plus > length || plus == length && self.odd(from, dimension);
-            signs |= u8::from(minus && plus != 0) << dimension;
+            let odd = self.odd(from, dimension);
+            let [mut plus, mut minus] = [Path::default(); 2];
+            for &to in group {
+                let mut corner = self.shape.place(from);
+                corner.0[dimension] = self.shape.place(to).0[dimension];
+                let Some(corner) = self.shape.node(corner) else {
+                    continue;
+                };
+                let hops = self.hops(from, corner, Direction::of(dimension, false));
+                let half = hops * 2 == length;
+                plus.hops += u32::from(hops);
+                plus.against_rule += u32::from(half && odd);
+                minus.hops += u32::from((length - hops) % length);
+                minus.against_rule += u32::from(half && !odd);
+            }
+            signs |= u8::from(minus < plus) << dimension;
         }
         signs
     }
