@@ -2,11 +2,15 @@
 //! router makes of it (T3E paper, sections 2, 3 and 5).
 
 pub mod broken;
+pub mod clocks;
 pub mod decision;
+pub mod dependency;
 pub mod direction;
 pub mod entry;
+pub mod faults;
 pub mod generate;
 mod lines;
+pub mod load;
 mod region;
 pub mod registers;
 pub mod shape;
@@ -15,6 +19,7 @@ pub mod walk;
 
 pub use broken::Broken;
 pub use decision::{Arrival, Decision, decide};
+pub use dependency::{Circle, Dependencies};
 pub use direction::{Direction, DirectionSet};
 pub use entry::{Entry, Place, Tag};
 pub use generate::{TablesError, generate};
