@@ -281,6 +281,7 @@ fn generated_tables_make_no_circle() {
     let shapes = [
         "4x4x4",
         "5x3x4",
+        "2x10x2",
         "4x8x4",
         "4x4x4+4x2x1",
         "4x6x3+4x2x2+2x6x1",
@@ -296,7 +297,13 @@ fn generated_tables_make_no_circle() {
                 let node = rng.below(shape.nodes().into()) as u32;
                 broken.set_link(&shape, node, Direction::ALL[rng.below(6) as usize], true);
             }
-            let registers = any_channels(&shape, &mut rng);
+            let mut registers = any_channels(&shape, &mut rng);
+            if draw % 2 == 1 {
+                // Tables are made so that packets keep out of what these would make them do.
+                for table in registers.iter_mut().flat_map(|own| &mut own.vc_tables) {
+                    *table = rng.below(256) as u8;
+                }
+            }
             let tables = generate(&shape, &broken, &registers, &all).expect("tables");
             let checked = check(&shape, &registers, &tables);
             assert!(checked.is_ok(), "{text}: {}", checked.expect_err("not ok"));
@@ -334,12 +341,12 @@ fn datelines_of_two_columns_make_a_circle_of_initial_hops() {
             (0..shape.nodes())
                 .flat_map(move |to| [(from, to, None), (from, to, Some(Direction::PlusZ))])
         });
-        all.filter_map(|(from, to, initial)| {
+        all.map(|(from, to, initial)| {
             let tag = Tag {
                 to: shape.place(to),
                 ..Tag::default()
             };
-            Some((from, Entry { tag, initial }))
+            (from, Entry { tag, initial })
         })
     };
     let circle = |registers: &[RouteRegisters]| {
@@ -361,19 +368,4 @@ fn datelines_of_two_columns_make_a_circle_of_initial_hops() {
         }
     }
     assert!(circle(&registers).is_some());
-}
-
-#[test]
-#[ignore = "it measures"]
-fn how_long_checks_take() {
-    for text in ["8x8x8", "8x12x8+8x4x2+4x12x1", "8x32x8"] {
-        let shape = shape(text);
-        let registers = registers(&shape);
-        let all: Vec<u32> = (0..shape.nodes()).collect();
-        let tables = generate(&shape, &Broken::none(&shape), &registers, &all).expect("tables");
-        #[expect(clippy::disallowed_methods, clippy::disallowed_types)]
-        let start = std::time::Instant::now();
-        let checked = check(&shape, &registers, &tables);
-        println!("{text}: {:?}, {checked:?}", start.elapsed());
-    }
 }

@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn each_of_the_t3es_means_saves_pairs() {
-        const DRAWS: usize = 300;
+        const DRAWS: usize = 100;
         let (shape, registers) = machine();
         let mut rng = Rng::new(4_032, 0);
         for (links, averages) in AVERAGES {

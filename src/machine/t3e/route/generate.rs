@@ -43,9 +43,11 @@ pub enum TablesError {
 /// 4. one of these and then a final hop;
 /// 5. both.
 ///
-/// Initial hops do not lead into a dateline (paper, section 3.1). A final hop that goes on in -Z
-/// through the dateline does so on VC0. A packet may adapt where none of its minimal ways meets
-/// anything missing or broken.
+/// Initial hops do not lead into a dateline (paper, section 3.1). No packet goes through a dateline
+/// on VC1 (section 3.2), whatever the tables of virtual channels in `registers` say: ways on which
+/// they would make it do so are not taken. In rings of more than eight nodes the longer way around
+/// may be such a one, since it shares an entry with a shorter way. A packet may adapt where none
+/// of its minimal ways meets anything missing or broken, and it can come back everywhere.
 ///
 /// Above 544 processors one entry serves four, all of which have to be reached by it.
 ///
@@ -286,6 +288,9 @@ impl Generator<'_> {
         // A packet that came back from an adaptive channel on the way in -Z would look up its
         // channel again, in the table of another router.
         if tag.final_hop && self.through_dateline(start, to, tag.signs).is_some() {
+            return false;
+        }
+        if !self.lines.may_come_back(self.shape.place(start), tag) {
             return false;
         }
         self.regions.is_clear(self.shape.place(start), tag)

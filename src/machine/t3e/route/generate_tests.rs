@@ -143,10 +143,11 @@ fn partial_planes_are_reached_and_left() {
         assert!(tables.unreachable().is_empty(), "{text}");
         let [initial, last, ordered] = follow(&shape, &broken, &tables);
         let ways = shape.nodes() * shape.nodes();
-        assert!(ordered < ways, "{text}");
-        println!(
-            "{text}: {ways} ways, {initial} initial, {last} final hops, {ordered} not adaptive"
-        );
+        assert!(ordered > 0 && ordered < ways / 2, "{text}");
+        // "Only need to be used if a normal direction-order route does not exist" (section 2.3):
+        // in machines like those that were built, it does.
+        let built = shape.in_fours();
+        assert_eq!([initial > 0, last > 0], [!built; 2], "{text}");
     }
 }
 
@@ -277,28 +278,4 @@ fn tables_that_cannot_be_are_refused() {
     let mut swapped: Vec<u32> = (0..1024).collect();
     swapped.swap(8, 9);
     assert!(refused(&swapped).starts_with("processors 8 to 11"));
-}
-
-#[test]
-#[ignore = "it measures"]
-fn how_long_tables_take() {
-    for text in ["8x8x8", "8x12x8+8x4x2+4x12x1", "8x16x8", "8x32x8"] {
-        let shape = shape(text);
-        for faults in [0, 1, 20] {
-            let mut rng = Rng::new(1, 1);
-            let mut broken = Broken::none(&shape);
-            for _ in 0..faults {
-                let node = rng.below(shape.nodes().into()) as u32;
-                broken.set_link(&shape, node, Direction::ALL[rng.below(6) as usize], true);
-            }
-            #[expect(clippy::disallowed_methods, clippy::disallowed_types)]
-            let start = std::time::Instant::now();
-            let tables = tables(&shape, &broken);
-            println!(
-                "{text}, {faults}: {:?}, {}",
-                start.elapsed(),
-                tables.unreachable().len()
-            );
-        }
-    }
 }

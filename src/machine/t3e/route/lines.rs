@@ -18,6 +18,12 @@ pub(super) struct Lines<'a> {
     reach: Vec<[u8; 6]>,
     /// By node, a bit for each dimension in which it is an odd number of nodes behind the dateline.
     odd: Vec<u8>,
+    /// By node and direction, a bit for each ordinate that a packet must not travel to from here:
+    /// it would begin on VC1, and go through the dateline.
+    barred: Vec<[u32; 6]>,
+    /// The same by direction and ordinate, of all nodes from there to the other ordinate, whatever
+    /// their other ordinates; empty if nothing is barred.
+    barred_anywhere: Vec<[u32; 32]>,
 }
 
 /// A path in direction order.
@@ -38,16 +44,83 @@ impl<'a> Lines<'a> {
             length: vec![[0; 3]; nodes],
             reach: vec![[0; 6]; nodes],
             odd: vec![0; nodes],
+            barred: vec![[0; 6]; nodes],
+            barred_anywhere: Vec::new(),
         };
         for dimension in 0..3 {
             for node in 0..shape.nodes() {
                 let ring = shape.ring(node, dimension).nodes;
                 if ring[0] == node {
                     lines.measure(broken, registers, dimension, &ring);
+                    lines.bar(registers, dimension, &ring);
                 }
             }
         }
+        lines.sum_up_barred();
         lines
+    }
+
+    /// Notes what a ring's tables of virtual channels forbid.
+    fn bar(&mut self, registers: &[RouteRegisters], dimension: usize, ring: &[u32]) {
+        let ordinate = |node: u32| self.shape.place(node).0[dimension];
+        for direction in [false, true].map(|minus| Direction::of(dimension, minus)) {
+            let step = if direction.is_minus() {
+                ring.len() - 1
+            } else {
+                1
+            };
+            for (index, &node) in ring.iter().enumerate() {
+                let mut crossed = false;
+                let mut barred = 0;
+                for hops in 1..ring.len() {
+                    let to = ring[(index + hops * step) % ring.len()];
+                    let vc = registers[node as usize].entry_vc(direction, ordinate(to));
+                    barred |= u32::from(crossed && vc == 1) << ordinate(to);
+                    crossed |= registers[to as usize].is_dateline(direction);
+                }
+                self.barred[node as usize][direction.index()] = barred;
+            }
+        }
+    }
+
+    fn sum_up_barred(&mut self) {
+        if self.barred.iter().flatten().all(|&barred| barred == 0) {
+            return;
+        }
+        let mut here = [[0; 32]; 6];
+        for (node, barred) in (0..).zip(&self.barred) {
+            let place = self.shape.place(node);
+            for direction in Direction::ALL {
+                let ordinate = usize::from(place.0[direction.dimension()]);
+                here[direction.index()][ordinate] |= barred[direction.index()];
+            }
+        }
+        self.barred_anywhere = vec![[0; 32]; 6];
+        for direction in Direction::ALL {
+            let size = 1 << Place::BITS[direction.dimension()];
+            let step = if direction.is_minus() { size - 1 } else { 1 };
+            for from in 0..size {
+                for to in 0..size {
+                    let mut at = from;
+                    while at != to {
+                        let barred = here[direction.index()][at] & 1 << to;
+                        self.barred_anywhere[direction.index()][from] |= barred;
+                        at = (at + step) % size;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether packets with `tag` from `from` may look up their channels again anywhere on their
+    /// minimal ways, where they come back from adaptive channels.
+    #[inline]
+    pub(super) fn may_come_back(&self, from: Place, tag: &Tag) -> bool {
+        let may = |direction: Direction| {
+            let [from, to] = [from, tag.to].map(|place| place.0[direction.dimension()]);
+            self.barred_anywhere[direction.index()][usize::from(from)] >> to & 1 == 0
+        };
+        self.barred_anywhere.is_empty() || tag.unsatisfied(from).iter().all(may)
     }
 
     /// Notes what there is to know of the nodes of a ring.
@@ -101,7 +174,8 @@ impl<'a> Lines<'a> {
     }
 
     /// The path from `from` to `to` along these directions in this order, each once at most and as
-    /// far as the ordinate of `to`; `None` if something on it is missing or does not work.
+    /// far as the ordinate of `to`; `None` if something on it is missing or does not work, or if it
+    /// would go through a dateline on VC1.
     #[inline]
     pub(super) fn path(
         &self,
@@ -117,7 +191,8 @@ impl<'a> Lines<'a> {
             corner.0[dimension] = to.0[dimension];
             let corner = self.shape.node(corner)?;
             let hops = self.hops(node, corner, direction);
-            if self.reach[node as usize][direction.index()] < hops {
+            let barred = self.barred[node as usize][direction.index()] >> to.0[dimension] & 1 != 0;
+            if barred || self.reach[node as usize][direction.index()] < hops {
                 return None;
             }
             path.hops += u32::from(hops);

@@ -1,5 +1,9 @@
 //! Where packets go: directions and places of a torus, what a packet says of its route, and what a
 //! router makes of it (T3E paper, sections 2, 3 and 5).
+//!
+//! Besides, what one knows of a whole machine: its [shape](Shape), what is [broken](Broken), the
+//! [tables](generate()) of its routers and the [proof](dependency) that they make no circle, the
+//! [ways](walk()) of packets and what follows from them: [clocks], [loads](load), [faults].
 
 pub mod broken;
 pub mod clocks;

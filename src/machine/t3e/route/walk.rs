@@ -109,7 +109,9 @@ impl Roam {
     /// from `from` and from everywhere it comes to by that. Where it cannot, adaptivity has to be
     /// off: "it may attempt to take a broken path" (paper, section 2.4). A router offers one of
     /// these directions only; that all of them count is what the paper asks for ("a faulty link in
-    /// one of the minimal paths", section 2), and holds for routers that offer others.
+    /// one of the minimal paths", section 2), and holds for routers that offer others. Adaptivity
+    /// has to be off as well where a line lacks the ordinate that the packet looks for: beside
+    /// partial planes it would go around a column, past where it should have left it.
     ///
     /// # Panics
     /// If there is no such node.
@@ -118,7 +120,13 @@ impl Roam {
         self.stack.clear();
         self.stack.push(from);
         while let Some(node) = self.stack.pop() {
-            for direction in tag.unsatisfied(shape.place(node)).iter() {
+            let place = shape.place(node);
+            for direction in tag.unsatisfied(place).iter() {
+                let mut corner = place;
+                corner.0[direction.dimension()] = tag.to.0[direction.dimension()];
+                if shape.node(corner).is_none() {
+                    return false;
+                }
                 let next = shape.neighbour(node, direction);
                 let Some(next) = next.filter(|_| broken.works(node, direction)) else {
                     return false;
@@ -227,5 +235,24 @@ mod tests {
         assert!(free(at(0, 0), entry([2, 2, 0], 2, None)));
         assert!(free(at(1, 0), entry([2, 2, 0], 0, None)));
         assert!(!free(at(1, 0), entry([0, 1, 0], 1, None)));
+    }
+
+    #[test]
+    fn adaptive_packets_keep_out_of_columns_without_their_plane() {
+        let shape: Shape = "4x4x4+4x2x1".parse().expect("a shape");
+        let broken = Broken::none(&shape);
+        let mut roam = Roam::new(&shape);
+        let mut free = |from, to| {
+            let from = shape.node(Place(from)).expect("a node");
+            roam.is_free(&shape, &broken, from, &entry(to, 0, None).tag)
+        };
+        assert!(free([1, 0, 2], [3, 1, 4]));
+        assert!(!free([1, 2, 2], [3, 0, 4]), "no plane 4 at Y=2");
+        // Across the ends of columns, wherever they are.
+        assert!(free([1, 2, 3], [3, 3, 0]));
+        assert!(
+            !free([1, 0, 3], [3, 2, 0]),
+            "from plane 4 there is no way to Y=2"
+        );
     }
 }
