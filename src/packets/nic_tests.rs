@@ -6,8 +6,8 @@ use super::*;
 use crate::link::tests::rig::{A, B, config};
 use crate::link::{LaneRate, LinkProfile, LinkStandard};
 use crate::nic::RunPhase;
-use crate::packets::Packet;
 use crate::packets::link::tests::{Rig, Sample};
+use crate::packets::{Packet, TransferPacket};
 use crate::sim::{Fabric, LinkSpec, NodeId};
 
 /// A transfer that is a packet; with two channels, answers have their own.
@@ -17,7 +17,7 @@ struct TestPacket<const VCS: usize>(Transfer);
 impl<const CHANNELS: usize> Packet for TestPacket<CHANNELS> {
     const KIND: FrameKind = FrameKind::new(7);
     const LINK: &'static str = "test";
-    const BYTES: usize = 22 + MAX_DATA;
+    const BYTES: usize = 23 + MAX_DATA;
     const VCS: usize = CHANNELS;
 
     fn vc(&self) -> usize {
@@ -30,8 +30,9 @@ impl<const CHANNELS: usize> Packet for TestPacket<CHANNELS> {
         bytes[2..4].copy_from_slice(&transfer.from.to_be_bytes());
         bytes[4..12].copy_from_slice(&transfer.address.to_be_bytes());
         bytes[12..20].copy_from_slice(&transfer.name.to_be_bytes());
-        bytes[20..22].copy_from_slice(&[transfer.kind as u8, transfer.len]);
-        bytes[22..].copy_from_slice(&transfer.data);
+        let (kind, ordered) = (transfer.kind as u8, transfer.ordered.into());
+        bytes[20..23].copy_from_slice(&[kind, transfer.len, ordered]);
+        bytes[23..].copy_from_slice(&transfer.data);
     }
 
     fn parse(bytes: &[u8]) -> Self {
@@ -46,13 +47,19 @@ impl<const CHANNELS: usize> Packet for TestPacket<CHANNELS> {
             name: number(12..20),
             kind: Kind::ALL[usize::from(bytes[20])],
             len: bytes[21],
-            data: core::array::from_fn(|at| bytes[22 + at]),
+            ordered: bytes[22] != 0,
+            data: core::array::from_fn(|at| bytes[23 + at]),
         })
     }
 }
 
 impl<const VCS: usize> TransferPacket for TestPacket<VCS> {
-    const MAX_BYTES: usize = MAX_DATA;
+    const ABILITIES: Abilities = Abilities {
+        atomics: true,
+        ..Abilities::puts_and_gets(MAX_DATA as u32)
+    };
+    const NAME_BITS: u32 = 16;
+    const MESSAGES: bool = true;
 
     fn pack(transfer: &Transfer) -> Self {
         Self(*transfer)
@@ -169,19 +176,15 @@ fn what_cannot_be_carried_out_is_refused_and_answered_without_data() {
         (Kind::Get, 0, most + 1, refused),
         (Kind::Get, 1 << 20, most, refused),
     ] {
-        let data = [1; MAX_DATA];
-        let (to, from, name) = (0, 1, 7);
         let asked = Transfer {
-            to,
-            from,
-            kind,
-            address,
-            name,
+            from: 1,
+            name: 7,
             len,
-            data,
+            data: [1; MAX_DATA],
+            ..Transfer::new(0, kind, address)
         };
         nic.side.serve(&asked);
-        let told = nic.side.answers.pop_front().expect("it was answered").0;
+        let told = nic.side.answers.pop_front().expect("it was answered");
         assert_eq!((told.kind, told.len), answer, "{asked:?}");
     }
 }
