@@ -1,8 +1,8 @@
 //! Queues of messages at the network interface that receives them.
 //!
-//! A T3E sends 64 bytes to the end of any number of queues, each of which has a control word of
-//! tail, limit and interrupt threshold (lecture notes on Scott, "Synchronization and Communication
-//! in the T3E Multiprocessor", 1996). Here the three are counts of messages since the queue was
+//! A message of 64 bytes goes to the end of any number of queues, each of which has a control word
+//! of tail, limit and interrupt threshold (lecture notes on Scott's paper of ASPLOS 1996; what
+//! exactly the three do was not to be had). Here they are counts of messages since the queue was
 //! opened, not addresses: a message that finds the tail at the limit is refused, any other one
 //! moves the tail on by one; whoever takes one out moves the limit on. A tail that comes to the
 //! threshold interrupts, once.

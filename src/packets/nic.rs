@@ -427,5 +427,8 @@ impl<E: TransferEnd> TrafficRuns for TransferNic<E> {
 }
 
 #[cfg(test)]
+#[path = "nic_request_tests.rs"]
+mod request_tests;
+#[cfg(test)]
 #[path = "nic_tests.rs"]
 mod tests;

@@ -25,7 +25,7 @@ pub trait TransferEnd: LinkEnd {
     /// of a traffic run, and no more than [`MAX_DATA`](super::transfer::MAX_DATA).
     const ABILITIES: Abilities;
     /// Bits of the name of a transfer, 5 to 64, of which those above the slots of requests say when
-    /// the request was posted: see [`most_outstanding`](super::names::most_outstanding).
+    /// the request was posted: see [`most_outstanding`](super::most_outstanding).
     const NAME_BITS: u32 = u64::BITS;
     /// Whether there is [`Kind::Message`].
     const MESSAGES: bool = false;
