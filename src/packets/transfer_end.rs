@@ -37,7 +37,8 @@ pub trait TransferEnd: LinkEnd {
     /// Takes out of the input buffer what [`front`](Self::front) has said last of `channel`.
     fn pop(input: &mut Self::Input, channel: usize);
 
-    /// Whether a transfer of this kind can be sent whole now that carries, or asks for, `len` bytes.
+    /// Whether a transfer of this kind can be sent whole now that carries, or asks for, `len` bytes:
+    /// never while the link is down.
     fn has_room(&self, kind: Kind, len: u8) -> bool;
 
     /// Sends a transfer, whose name fits into [`NAME_BITS`](Self::NAME_BITS).
