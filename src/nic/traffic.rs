@@ -99,7 +99,7 @@ impl Driver {
             run: spec.run,
             nonce: source.nonce,
             op: spec.op,
-            ordered: !source.abilities.atomics_and_ways || spec.ways().keeps_order(),
+            ordered: source.abilities.ways.is_empty() || spec.ways().keeps_order(),
             size: spec.size,
             addresses: layout.addresses,
             base: layout.base,

@@ -68,6 +68,18 @@ pub enum Ways {
 }
 
 impl Ways {
+    /// All of them, in their order.
+    pub const ALL: &'static [Self] = &[
+        Self::Adaptive0,
+        Self::Adaptive1,
+        Self::Adaptive2,
+        Self::Adaptive3,
+        Self::Ordered,
+        Self::OrderedNonMinimal,
+        Self::Minimal,
+        Self::Valiant,
+    ];
+
     /// Whether messages of one source to one target arrive in their order.
     pub const fn keeps_order(self) -> bool {
         matches!(self, Self::Ordered | Self::OrderedNonMinimal)
@@ -81,8 +93,24 @@ pub struct Abilities {
     pub max_size: u32,
     /// Payloads of gets that are one packet are multiples of this.
     pub get_unit: u32,
-    /// Whether it has atomic operations, and packets that choose their ways.
-    pub atomics_and_ways: bool,
+    /// Whether it has atomic additions.
+    pub atomics: bool,
+    /// How its packets can be told to choose their ways: by load with the biases of mode 0 and in
+    /// order, and perhaps others. Empty if they have no choice; then they keep their order.
+    pub ways: &'static [Ways],
+}
+
+impl Abilities {
+    /// Those of a network interface that has puts and gets of any number of bytes up to `max_size`,
+    /// and nothing else.
+    pub const fn puts_and_gets(max_size: u32) -> Self {
+        Self {
+            max_size,
+            get_unit: 1,
+            atomics: false,
+            ways: &[],
+        }
+    }
 }
 
 /// One traffic run, as every participant is told it.
@@ -213,9 +241,15 @@ pub enum SpecError {
     /// An atomic operation has another size.
     #[error("an atomic operation on {0} bytes: runs have them on 8")]
     AmoSize(u32),
-    /// The network interface has no such operation, or its packets have no choice.
-    #[error("this network interface has neither atomic operations nor a choice of ways")]
-    NotHere,
+    /// The network interface has no such operation.
+    #[error("this network interface has no atomic operations")]
+    NoAtomics,
+    /// Its packets have no choice.
+    #[error("this network interface has no choice of ways")]
+    NoWays,
+    /// They have one, but not this.
+    #[error("this network interface has no such ways: {0:?} are possible")]
+    NoSuchWays(&'static [Ways]),
     /// Messages that are too short to carry their number need an order.
     #[error("puts of {0} bytes have no room for their number (8 have): they need ordered ways")]
     Unnumbered(u32),
@@ -342,8 +376,15 @@ impl TrafficSpec {
         if !(1..=most).contains(&size) {
             return Err(SpecError::Size { size, most });
         }
-        if !abilities.atomics_and_ways && (self.op == Operation::Amo || self.ways.is_some()) {
-            return Err(SpecError::NotHere);
+        if self.op == Operation::Amo && !abilities.atomics {
+            return Err(SpecError::NoAtomics);
+        }
+        match (self.ways, abilities.ways) {
+            (Some(_), []) => return Err(SpecError::NoWays),
+            (Some(ways), possible) if !possible.contains(&ways) => {
+                return Err(SpecError::NoSuchWays(possible));
+            }
+            _ => {}
         }
         let unit = abilities.get_unit;
         match self.op {

@@ -1,16 +1,13 @@
 use super::*;
 
 /// A network interface of small puts and gets.
-const PLAIN: Abilities = Abilities {
-    max_size: 32,
-    get_unit: 1,
-    atomics_and_ways: false,
-};
+const PLAIN: Abilities = Abilities::puts_and_gets(32);
 /// One that has everything.
 pub(crate) const FULL: Abilities = Abilities {
     max_size: MAX_BLOCK_SIZE,
     get_unit: 4,
-    atomics_and_ways: true,
+    atomics: true,
+    ways: Ways::ALL,
 };
 
 fn spec(pattern: TrafficPattern, n: u16) -> TrafficSpec {
@@ -203,4 +200,31 @@ fn what_cannot_be_run_is_refused() {
             .destinations(100)
             .is_err()
     );
+}
+
+#[test]
+fn what_a_network_interface_has_not_is_refused_by_its_name() {
+    let ok = spec(TrafficPattern::Uniform, 4);
+    let asked = |op, ways| TrafficSpec {
+        op,
+        ways,
+        ..ok.clone()
+    };
+    const TWO: &[Ways] = &[Ways::Adaptive0, Ways::Ordered];
+    let words = Abilities {
+        atomics: true,
+        ..PLAIN
+    };
+    let ways = Abilities { ways: TWO, ..PLAIN };
+    let (added, ordered) = (
+        asked(Operation::Amo, None),
+        asked(Operation::Put, Some(Ways::Ordered)),
+    );
+    let valiant = asked(Operation::Put, Some(Ways::Valiant));
+    assert_eq!(added.validate(words), Ok(()));
+    assert_eq!(added.validate(ways), Err(SpecError::NoAtomics));
+    assert_eq!(ordered.validate(ways), Ok(()));
+    assert_eq!(ordered.validate(words), Err(SpecError::NoWays));
+    assert_eq!(valiant.validate(ways), Err(SpecError::NoSuchWays(TWO)));
+    assert_eq!(valiant.validate(FULL), Ok(()));
 }

@@ -1,7 +1,8 @@
 //! Networks of whole packets under `phitwire sim`, over encoded links.
 
 use super::link::{PacketEnd, PacketInput};
-use super::transfer::{Kind, MAX_DATA, Transfer, TransferPacket};
+use super::transfer::{Kind, Transfer};
+use super::transfer_end::{TransferEnd as _, TransferPacket};
 use crate::chip::{Chip, ChipCore};
 use crate::link::impair::Netem;
 use crate::link::{EndStatus, LinkConfig, LinkControlBlock};
@@ -66,19 +67,6 @@ fn key(transfer: &Transfer) -> u64 {
         .fold(ends, |key, word| key.rotate_left(23) ^ word)
 }
 
-/// A transfer without contents.
-const fn transfer(to: u16, from: u16, kind: Kind) -> Transfer {
-    Transfer {
-        to,
-        from,
-        kind,
-        address: 0,
-        name: 0,
-        len: 0,
-        data: [0; MAX_DATA],
-    }
-}
-
 impl<M: PacketModel> Terminal<M> for PacketTerminal<M> {
     fn common(&self) -> &Common<M> {
         &self.0
@@ -110,9 +98,9 @@ impl<M: PacketModel> Terminal<M> for PacketTerminal<M> {
         let head = source.head();
         let (to, _) = source.take(*number, &shared.births, &shared.destinations);
         let transfer = Transfer {
-            address: head.birth,
+            from: *number as u16,
             name: head.sequence.into(),
-            ..transfer(to as u16, *number as u16, Kind::Put)
+            ..Transfer::new(to as u16, Kind::Put, head.birth)
         };
         shared.request_sent(key(&transfer), head.birth);
         M::Packet::pack(&transfer)
@@ -174,8 +162,8 @@ impl<M: PacketModel> CycleModel for M {
     const PORTS: usize = M::Core::PORTS;
     const CYCLE: Duration = Duration::from_ps(M::Core::CYCLE_PS);
     const LINK_KINDS: &'static [&'static str] = &["links"];
-    const MAX_MESSAGE_BYTES: u8 = M::Packet::MAX_BYTES as u8;
-    const MESSAGE_BYTES: u8 = M::Packet::MAX_BYTES as u8;
+    const MAX_MESSAGE_BYTES: u8 = M::Packet::ABILITIES.max_size as u8;
+    const MESSAGE_BYTES: u8 = Self::MAX_MESSAGE_BYTES;
     const BIRTH_BITS: u32 = M::BIRTH_BITS;
 
     fn message_phits(traffic: &Traffic) -> usize {
@@ -232,8 +220,7 @@ impl<M: PacketModel> CycleModel for M {
 
     fn has_room(end: &Self::End, is_reply: bool, _: &Shared<Self>) -> bool {
         let kind = if is_reply { Kind::Done } else { Kind::Put };
-        let like = M::Packet::pack(&transfer(0, 0, kind));
-        end.room(super::Packet::vc(&like)) > 0
+        end.has_room(kind, 0)
     }
 
     fn push(end: &mut Self::End, packet: &M::Packet) -> u64 {

@@ -1,48 +1,42 @@
-//! A network interface of whole packets, for verified traffic: one link, requests that wait for
-//! their answers, and answers that wait for the link.
-
-use std::collections::VecDeque;
+//! A network interface for verified traffic and for users: one link, requests that wait for their
+//! answers, and answers that wait for the link.
 
 use serde_json::{Map, Value, json};
 
+use super::counters::TransferNicCounters;
 use super::link::PacketEnd;
-use super::transfer::{Kind, MAX_DATA, Transfer, TransferPacket};
+use super::message_queues::MessageQueues;
+use super::post::{Completion, Completions, Outcome, PostError, is_possible};
+use super::side::{Asker, Pending, Side};
+use super::transfer::{Kind, MAX_DATA, MESSAGE_BYTES, Transfer};
+use super::transfer_end::{Malformed, TransferEnd};
 use crate::device::{
-    self, Device, DeviceError, DeviceEvent, LinkEnd as _, LinkFault, LinkView, NodeAccount,
-    TrafficRuns,
+    self, Device, DeviceError, DeviceEvent, LinkFault, LinkView, NodeAccount, TrafficRuns,
 };
 use crate::kit::Events;
-use crate::kit::counters::counters;
-use crate::link::{EndStatus, LinkConfig, LinkPort};
-use crate::nic::checker::{
-    ANNOUNCE_ADDRESS, ANNOUNCEMENT_BYTES, Announced, Announcement, Checker, Purpose,
-};
-use crate::nic::periods::Periods;
+use crate::link::LinkConfig;
+use crate::nic::checker::ANNOUNCEMENT_BYTES;
 use crate::nic::runs::Runs;
-use crate::nic::slab::{Entry, Slab};
 use crate::nic::traffic::Source;
-use crate::nic::{
-    Abilities, Answered, Incarnation, Issuer, Memory, Message, Operation, RunRequest,
-    TrafficReport, TrafficSpec,
-};
+use crate::nic::{Abilities, Answered, Incarnation, MAX_SIZE, Memory, TrafficReport, TrafficSpec};
 use crate::node::{Node, PortId, WakeReason, Wakeup};
 use crate::time::{Duration, Time};
 
 /// Events that wait to be fetched; older ones are lost.
 const MAX_EVENTS: usize = 1_024;
 
-/// What a network interface is told.
+/// What a network interface is told; `C` is what its link end is made from.
 #[derive(Clone, Debug)]
-pub struct PacketNicConfig {
+pub struct TransferNicConfig<C> {
     /// Its number.
     pub number: u16,
     /// How many there are in the network, with numbers from 0 on.
     pub nics: u16,
     /// Its link.
-    pub link: LinkConfig,
+    pub link: C,
     /// Bytes of its memory.
     pub memory_bytes: u64,
-    /// Requests that may be outstanding.
+    /// Requests that may be outstanding, 1 to [`TransferNic::MOST_OUTSTANDING`].
     pub outstanding: u32,
     /// Answers that may wait for the link: while there are so many, requests wait in the input
     /// buffer. Where they share a virtual channel with answers, it must be as many as can be owed
@@ -54,258 +48,235 @@ pub struct PacketNicConfig {
     pub incarnation: Incarnation,
 }
 
-/// A request that waits for its answer.
-#[derive(Clone, Copy, Debug)]
-struct Pending {
-    posted: Time,
-    request: RunRequest,
-    address: u64,
-}
-
-impl Entry for Pending {
-    fn posted(&self) -> Time {
-        self.posted
+impl<C> TransferNicConfig<C> {
+    /// What its link is told, and all else.
+    pub(super) fn split(self) -> (C, TransferNicConfig<()>) {
+        let Self {
+            number,
+            nics,
+            link,
+            memory_bytes,
+            outstanding,
+            answers,
+            timeout,
+            incarnation,
+        } = self;
+        let rest = TransferNicConfig {
+            number,
+            nics,
+            link: (),
+            memory_bytes,
+            outstanding,
+            answers,
+            timeout,
+            incarnation,
+        };
+        (link, rest)
     }
 }
 
-counters! {
-    /// What happened at one network interface since it was made. All counters only grow.
-    pub struct PacketNicCounters {
-        /// Packets discarded: no transfer that network interfaces send.
-        discard_malformed,
-        /// Answers to requests that had been given up, or do not exist.
-        late_responses,
-        /// Events lost because nobody fetched them.
-        events_lost,
-    }
-}
+/// What a network interface of whole packets is told.
+pub type PacketNicConfig = TransferNicConfig<LinkConfig>;
 
-/// A network interface.
+/// A network interface of whole packets.
+pub type PacketNic<P> = TransferNic<PacketEnd<P>>;
+
+/// A network interface over any link end that carries transfers.
+///
+/// Call order: that of every [`Node`]; any number of [`post`](Self::post), and
+/// [`poll_completion`](Self::poll_completion) until it answers `None` after each
+/// [`advance`](Node::advance).
 #[derive(Debug)]
-pub struct PacketNic<P: TransferPacket> {
-    counters: PacketNicCounters,
-    side: Side<P>,
+pub struct TransferNic<E: TransferEnd> {
+    side: Side<E>,
     runs: Runs,
+    completions: Completions,
     events: Events<DeviceEvent>,
 }
 
-/// The network interface, apart from its runs.
-#[derive(Debug)]
-struct Side<P: TransferPacket> {
-    config: PacketNicConfig,
-    now: Time,
-    link: LinkPort<PacketEnd<P>>,
-    pending: Slab<Pending>,
-    answers: VecDeque<P>,
-    memory: Memory,
-    checker: Checker,
+/// What became of a request.
+#[derive(Clone, Copy, Debug)]
+enum Ended<'a> {
+    By(&'a Transfer),
+    /// No answer came, or none that could be read.
+    Unknown,
 }
 
-impl<P: TransferPacket> PacketNic<P> {
+impl<E: TransferEnd> TransferNic<E> {
+    /// Requests that may be outstanding at most, by the names that a transfer has room for.
+    pub const MOST_OUTSTANDING: u32 = super::names::most_outstanding(E::NAME_BITS);
+
     /// A network interface whose link begins to train at `now`.
-    pub fn new(config: PacketNicConfig, now: Time) -> Self {
-        const { assert!(ANNOUNCEMENT_BYTES <= P::MAX_BYTES && P::MAX_BYTES <= MAX_DATA) };
-        let idle = Pending {
-            posted: now,
-            request: RunRequest::Message(0),
-            address: 0,
-        };
-        let periods = Periods::new(config.incarnation, now, config.timeout, 1);
-        let side = Side {
-            now,
-            link: LinkPort::new(config.link.clone(), now),
-            pending: Slab::new(config.outstanding, idle, periods),
-            answers: VecDeque::new(),
-            memory: Memory::new(config.memory_bytes),
-            checker: Checker::default(),
-            config,
-        };
+    ///
+    /// # Panics
+    /// If more requests may be outstanding than [`MOST_OUTSTANDING`](Self::MOST_OUTSTANDING), or
+    /// none; configurations are checked before.
+    pub fn new(config: TransferNicConfig<E::Config>, now: Time) -> Self {
+        const {
+            let most = E::ABILITIES.max_size as usize;
+            assert!(ANNOUNCEMENT_BYTES <= most && most <= MAX_DATA);
+            assert!(MAX_DATA <= MAX_SIZE as usize, "a run has no blocks");
+            assert!(!E::MESSAGES || MESSAGE_BYTES <= most);
+            assert!(E::ABILITIES.get_unit > 0);
+        }
         Self {
-            counters: PacketNicCounters::default(),
-            side,
+            completions: Completions::new(config.outstanding),
+            side: Side::new(config, now),
             runs: Runs::default(),
             events: Events::new(MAX_EVENTS),
         }
     }
 
-    /// What its traffic may be.
-    const ABILITIES: Abilities = Abilities {
-        max_size: P::MAX_BYTES as u32,
-        get_unit: 1,
-        atomics_and_ways: false,
-    };
+    /// Its memory.
+    pub fn memory(&self) -> &Memory {
+        &self.side.responder.memory
+    }
+
+    /// Its memory, for whoever computes with it.
+    pub fn memory_mut(&mut self) -> &mut Memory {
+        &mut self.side.responder.memory
+    }
+
+    /// The queues that messages to it come into.
+    pub fn queues(&self) -> &MessageQueues {
+        &self.side.responder.queues
+    }
+
+    /// The queues, to open them and take messages out.
+    pub fn queues_mut(&mut self) -> &mut MessageQueues {
+        &mut self.side.responder.queues
+    }
+
+    /// What happened so far.
+    pub fn counters(&self) -> &TransferNicCounters {
+        &self.side.counters
+    }
+
+    /// Sends a request and answers its name, which its completion repeats. Who it is from, and the
+    /// name, are filled in.
+    ///
+    /// # Errors
+    /// See [`PostError`]; after [`NoRoom`](PostError::NoRoom) and [`TooMany`](PostError::TooMany)
+    /// the same request may be taken later.
+    pub fn post(&mut self, now: Time, asked: &Transfer) -> Result<u64, PostError> {
+        let side = &mut self.side;
+        if asked.to >= side.config.nics || !is_possible(asked, E::ABILITIES, E::MESSAGES) {
+            return Err(PostError::NotHere);
+        }
+        side.see(now);
+        if !self.completions.has_room() {
+            return Err(PostError::TooMany);
+        }
+        if !side.has_room(asked.kind, asked.len) {
+            return Err(PostError::NoRoom);
+        }
+        let name = side.ask(*asked, Asker::User).ok_or(PostError::TooMany)?;
+        self.completions.posted();
+        Ok(name)
+    }
+
+    /// The next request of the user that has ended, oldest first.
+    pub fn poll_completion(&mut self) -> Option<Completion> {
+        self.completions.pop()
+    }
 
     fn event(&mut self, event: DeviceEvent) {
-        self.counters.events_lost += self.events.push(event);
+        self.side.counters.events_lost += self.events.push(event);
     }
 
     /// Takes in what has come, as far as there is room for the answers.
     fn receive(&mut self) {
-        for vc in 0..P::VCS {
-            while let Some(packet) = self.side.link.input().front(vc) {
-                let transfer = packet.unpack();
-                let is_request = transfer.is_some_and(|transfer| transfer.kind.is_request());
+        for channel in 0..E::CHANNELS {
+            while let Some(front) = E::front(self.side.link.input(), channel) {
+                let (Ok(transfer) | Err(Malformed::Damaged(transfer))) = &front else {
+                    E::pop(self.side.link.input_mut(), channel);
+                    self.side.counters.discard_malformed += 1;
+                    continue;
+                };
+                let (is_request, is_whole) = (transfer.kind.is_request(), front.is_ok());
                 if is_request && self.side.answers.len() >= self.side.config.answers {
                     break;
                 }
-                self.side.link.input_mut().pop(vc);
-                match transfer {
-                    Some(transfer) if is_request => self.side.serve(&transfer),
-                    Some(transfer) => self.answered(&transfer),
-                    None => self.counters.discard_malformed += 1,
+                E::pop(self.side.link.input_mut(), channel);
+                match (is_request, is_whole) {
+                    (true, true) => self.side.serve(transfer),
+                    (true, false) => self.side.spoiled(transfer),
+                    (false, _) => self.answered(transfer, is_whole),
                 }
             }
         }
     }
 
     /// An answer came.
-    fn answered(&mut self, transfer: &Transfer) {
-        let (slot, period) = (transfer.name as u32, (transfer.name >> 32) as u32);
-        let pending = &mut self.side.pending;
-        if pending.period(slot) != Some(period) {
-            self.counters.late_responses += 1; // Of a request that was given up long ago.
-            return;
-        }
-        let Some(&Pending {
-            posted,
-            request,
-            address,
-        }) = pending.get(slot)
-        else {
-            self.counters.late_responses += 1;
-            pending.release(slot);
+    #[inline]
+    fn answered(&mut self, answer: &Transfer, is_whole: bool) {
+        self.side.counters.damaged_answers += u64::from(!is_whole);
+        let Some(request) = self.side.ended(answer, is_whole) else {
             return;
         };
-        pending.finish(slot);
-        let answered = match (transfer.kind, transfer.data()) {
-            (Kind::Refused, _) => Answered::Refused,
-            (_, []) => Answered::Written,
-            (_, data) => Answered::Read(data),
+        let ended = match is_whole {
+            true => Ended::By(answer),
+            false => Ended::Unknown,
         };
-        self.runs
-            .answered(self.side.now, posted, (request, address), answered);
+        self.tell(answer.name, &request, ended);
+    }
+
+    /// Tells whoever asked.
+    #[inline]
+    fn tell(&mut self, name: u64, request: &Pending, ended: Ended<'_>) {
+        let now = self.side.now;
+        let Asker::Run(asked) = request.asker else {
+            self.completions.push(completion(name, request, now, ended));
+            return;
+        };
+        let answered = match ended {
+            Ended::Unknown => Answered::Unknown,
+            Ended::By(answer) => match (answer.kind, request.kind) {
+                (Kind::Done, Kind::Get) => Answered::Read(answer.data()),
+                (Kind::Done, Kind::Put) => Answered::Written,
+                (Kind::Done, _) => Answered::Added(answer.word(0)),
+                // Announcements and questions are said again.
+                (Kind::Damaged, _) if request.is_announcement() => Answered::Damaged,
+                _ => Answered::Refused,
+            },
+        };
+        let of = (asked, request.address);
+        self.runs.answered(now, request.posted, of, answered);
     }
 
     /// Gives up requests whose answers do not come.
-    fn expire(&mut self, now: Time) {
-        let timeout = self.side.config.timeout.as_ps();
-        let limit = Time::from_ps(now.as_ps().saturating_sub(timeout));
-        while let Some((_, pending)) = self.side.pending.expire(limit) {
-            let of = (pending.request, pending.address);
-            self.runs
-                .answered(now, pending.posted, of, Answered::Unknown);
+    fn expire(&mut self) {
+        while let Some((name, request)) = self.side.expire() {
+            self.tell(name, &request, Ended::Unknown);
         }
     }
 }
 
-impl<P: TransferPacket> Side<P> {
-    /// Carries a request out and answers it.
-    fn serve(&mut self, transfer: &Transfer) {
-        let Transfer { from, address, .. } = *transfer;
-        let mut read = [0; MAX_DATA];
-        let data = transfer.data();
-        let read = &mut read[..data.len()];
-        let done = match transfer.kind {
-            _ if usize::from(transfer.len) > P::MAX_BYTES => false,
-            Kind::Get => self.memory.read(address, read).is_ok(),
-            _ if address == ANNOUNCE_ADDRESS => self.announced(from, data),
-            _ => self.memory.write(address, data).is_ok(),
-        };
-        let mut answer = transfer.answer(if done { Kind::Done } else { Kind::Refused });
-        if done && transfer.kind == Kind::Get {
-            answer = answer.with(read);
-        } else if done {
-            self.checker.put(from.into(), address, data);
-        }
-        self.answers.push_back(P::pack(&answer));
-    }
-
-    fn announced(&mut self, source: u16, data: &[u8]) -> bool {
-        let told = Announcement::parse(data);
-        let can =
-            |told: &Announcement| told.op != Operation::Amo && told.size as usize <= P::MAX_BYTES;
-        let Some((purpose, told)) = told.filter(|(_, told)| can(told)) else {
-            return false;
-        };
-        let (source, own) = (source.into(), self.config.number.into());
-        let found = match purpose {
-            Purpose::Begin => self.checker.announce(source, own, told, &mut self.memory),
-            Purpose::Ask => self.checker.knows(source, &told),
-        };
-        found == Announced::Accepted
-    }
-
-    /// Sends a packet, if the link has room for it.
-    fn send(&mut self, packet: P) -> bool {
-        let has_room = self.link.end().room(packet.vc()) > 0;
-        if has_room {
-            self.link.end_mut().push(packet);
-        }
-        has_room
-    }
-
-    /// Sends answers, as many as the link has room for.
-    fn answer(&mut self) {
-        while let Some(&answer) = self.answers.front()
-            && self.send(answer)
-        {
-            self.answers.pop_front();
-        }
+/// What the user is told of a request.
+#[cold]
+fn completion(name: u64, request: &Pending, now: Time, ended: Ended<'_>) -> Completion {
+    let outcome = match ended {
+        Ended::Unknown => Outcome::Unknown,
+        Ended::By(answer) => match answer.kind {
+            Kind::Done => Outcome::Done {
+                data: answer.data,
+                len: answer.len,
+            },
+            Kind::Damaged => Outcome::Damaged,
+            _ => Outcome::Refused,
+        },
+    };
+    Completion {
+        name,
+        kind: request.kind,
+        address: request.address,
+        posted: request.posted,
+        completed: now,
+        outcome,
     }
 }
 
-impl<P: TransferPacket> Issuer for Side<P> {
-    fn can_go(&self, _: u64) -> bool {
-        // Answers go first, where they share a channel.
-        self.answers.is_empty() && (0..P::VCS).any(|vc| self.link.end().room(vc) > 0)
-    }
-
-    fn has_other_ways(&self) -> bool {
-        false
-    }
-
-    fn issue(&mut self, dest: u16, request: RunRequest, message: &Message<'_>) -> bool {
-        let (kind, address, len, data) = match *message {
-            Message::Announce(data) => (Kind::Put, ANNOUNCE_ADDRESS, data.len() as u8, &data[..]),
-            Message::Put { address, data } => (Kind::Put, address, data.len() as u8, data),
-            Message::Get { address, len } => (Kind::Get, address, len, &[][..]),
-            Message::Add { .. } | Message::Block(_) => unreachable!("it has no ability for these"),
-        };
-        let transfer = |name| {
-            let from = self.config.number;
-            let transfer = Transfer {
-                to: dest,
-                from,
-                kind,
-                address,
-                name,
-                len,
-                data: [0; _],
-            };
-            P::pack(&Transfer {
-                len,
-                ..transfer.with(data)
-            })
-        };
-        // The name of a request changes nothing about its channel.
-        if !self.answers.is_empty() || self.link.end().room(transfer(0).vc()) == 0 {
-            return false;
-        }
-        let posted = self.now;
-        let entry = Pending {
-            posted,
-            request,
-            address,
-        };
-        let Some((slot, period)) = self.pending.begin(entry) else {
-            return false;
-        };
-        let packet = transfer(u64::from(period) << 32 | u64::from(slot));
-        self.send(packet)
-    }
-}
-
-impl<P: TransferPacket> Node for PacketNic<P> {
+impl<E: TransferEnd> Node for TransferNic<E> {
     type Event = DeviceEvent;
 
     fn ports(&self) -> usize {
@@ -317,14 +288,13 @@ impl<P: TransferPacket> Node for PacketNic<P> {
     }
 
     fn advance(&mut self, now: Time) {
-        self.side.now = now;
-        self.side.pending.advance(now);
+        self.side.see(now);
         self.side.link.handle_timers(now);
         self.side.answer();
         self.receive();
         self.side.link.give_back();
         self.side.answer();
-        self.expire(now);
+        self.expire();
         if let Some(run) = self.runs.issue(now, &mut self.side) {
             self.event(DeviceEvent::TrafficDone { run });
         }
@@ -360,7 +330,7 @@ impl<P: TransferPacket> Node for PacketNic<P> {
     }
 }
 
-impl<P: TransferPacket> Device for PacketNic<P> {
+impl<E: TransferEnd> Device for TransferNic<E> {
     fn kind(&self) -> device::Kind {
         device::Kind::Nic
     }
@@ -378,10 +348,9 @@ impl<P: TransferPacket> Device for PacketNic<P> {
     }
 
     fn for_each_counter(&self, visit: &mut dyn FnMut(&str, u64)) {
-        self.counters.for_each(&mut *visit);
+        self.side.counters.for_each(&mut *visit);
         let link = self.side.link.end();
-        link.counters()
-            .for_each(|name, value| visit(&format!("port0.{name}"), value));
+        link.for_each_counter(&mut |name, value| visit(&format!("port0.{name}"), value));
     }
 
     fn account(&self) -> NodeAccount {
@@ -417,13 +386,13 @@ impl<P: TransferPacket> Device for PacketNic<P> {
     }
 }
 
-impl<P: TransferPacket> TrafficRuns for PacketNic<P> {
+impl<E: TransferEnd> TrafficRuns for TransferNic<E> {
     fn number(&self) -> Option<u16> {
         Some(self.side.config.number)
     }
 
     fn abilities(&self) -> Abilities {
-        Self::ABILITIES
+        E::ABILITIES
     }
 
     fn start(&mut self, now: Time, spec: TrafficSpec) -> Result<(), DeviceError> {
@@ -433,16 +402,23 @@ impl<P: TransferPacket> TrafficRuns for PacketNic<P> {
             processor: config.number,
             memory_bytes: config.memory_bytes,
             nonce: self.side.link.end().epochs().0 ^ now.as_ns() as u32,
-            abilities: Self::ABILITIES,
+            abilities: E::ABILITIES,
             timeout: config.timeout,
         };
         let there = |nic: u16| (nic < nics).then_some(nic.into());
-        Ok(self.runs.start(now, spec, source, there)?)
+        let ordered = E::ABILITIES.ways.is_empty() || spec.ways().keeps_order();
+        self.runs.start(now, spec, source, there)?;
+        self.side.ordered = ordered;
+        Ok(())
     }
 
     fn report(&self, run: Option<u64>) -> Option<TrafficReport> {
-        let no_atomics = |_| unreachable!("no atomic run is announced to this interface");
-        self.runs.report(run, &self.side.checker, no_atomics)
+        let responder = &self.side.responder;
+        let word = |address| {
+            let word = responder.word(address);
+            word.expect("what is announced is within the memory")
+        };
+        self.runs.report(run, &responder.checker, word)
     }
 
     fn stop(&mut self) {
@@ -450,6 +426,9 @@ impl<P: TransferPacket> TrafficRuns for PacketNic<P> {
     }
 }
 
+#[cfg(test)]
+#[path = "nic_request_tests.rs"]
+mod request_tests;
 #[cfg(test)]
 #[path = "nic_tests.rs"]
 mod tests;

@@ -5,19 +5,23 @@ use phitwire_framing::carrier::frame::FrameKind;
 use super::*;
 use crate::link::tests::rig::{A, B, config};
 use crate::link::{LaneRate, LinkProfile, LinkStandard};
-use crate::nic::RunPhase;
-use crate::packets::Packet;
+use crate::nic::{RunPhase, Ways};
 use crate::packets::link::tests::{Rig, Sample};
+use crate::packets::{Packet, TransferPacket};
 use crate::sim::{Fabric, LinkSpec, NodeId};
 
-/// A transfer that is a packet; with two channels, answers have their own.
+/// The ways of packets that have a choice.
+const TWO_WAYS: &[Ways] = &[Ways::Adaptive0, Ways::Ordered];
+
+/// A transfer that is a packet; with two channels, answers have their own, and requests a choice of
+/// ways.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct TestPacket<const VCS: usize>(Transfer);
+pub(super) struct TestPacket<const VCS: usize>(Transfer);
 
 impl<const CHANNELS: usize> Packet for TestPacket<CHANNELS> {
     const KIND: FrameKind = FrameKind::new(7);
     const LINK: &'static str = "test";
-    const BYTES: usize = 22 + MAX_DATA;
+    const BYTES: usize = 23 + MAX_DATA;
     const VCS: usize = CHANNELS;
 
     fn vc(&self) -> usize {
@@ -30,8 +34,9 @@ impl<const CHANNELS: usize> Packet for TestPacket<CHANNELS> {
         bytes[2..4].copy_from_slice(&transfer.from.to_be_bytes());
         bytes[4..12].copy_from_slice(&transfer.address.to_be_bytes());
         bytes[12..20].copy_from_slice(&transfer.name.to_be_bytes());
-        bytes[20..22].copy_from_slice(&[transfer.kind as u8, transfer.len]);
-        bytes[22..].copy_from_slice(&transfer.data);
+        let (kind, ordered) = (transfer.kind as u8, transfer.ordered.into());
+        bytes[20..23].copy_from_slice(&[kind, transfer.len, ordered]);
+        bytes[23..].copy_from_slice(&transfer.data);
     }
 
     fn parse(bytes: &[u8]) -> Self {
@@ -46,13 +51,20 @@ impl<const CHANNELS: usize> Packet for TestPacket<CHANNELS> {
             name: number(12..20),
             kind: Kind::ALL[usize::from(bytes[20])],
             len: bytes[21],
-            data: core::array::from_fn(|at| bytes[22 + at]),
+            ordered: bytes[22] != 0,
+            data: core::array::from_fn(|at| bytes[23 + at]),
         })
     }
 }
 
 impl<const VCS: usize> TransferPacket for TestPacket<VCS> {
-    const MAX_BYTES: usize = MAX_DATA;
+    const ABILITIES: Abilities = Abilities {
+        atomics: true,
+        ways: if VCS == 2 { TWO_WAYS } else { &[] },
+        ..Abilities::puts_and_gets(MAX_DATA as u32)
+    };
+    const NAME_BITS: u32 = 16;
+    const MESSAGES: bool = true;
 
     fn pack(transfer: &Transfer) -> Self {
         Self(*transfer)
@@ -81,10 +93,15 @@ impl<const VCS: usize> Sample for TestPacket<VCS> {
 /// Messages of a run.
 const COUNT: u64 = 500;
 
-/// One of two network interfaces with few buffers, where so many answers may wait.
+/// A network interface with few buffers, one of two: where so many answers may wait.
 fn nic<const VCS: usize>(end: usize, answers: usize) -> PacketNic<TestPacket<VCS>> {
+    PacketNic::new(told::<VCS>(end, answers), Time::ZERO)
+}
+
+/// What it is told.
+pub(super) fn told<const VCS: usize>(end: usize, answers: usize) -> PacketNicConfig {
     let link = config::<Rig<TestPacket<VCS>>>(end).profile(LinkProfile::paper());
-    let config = PacketNicConfig {
+    PacketNicConfig {
         number: end as u16,
         nics: 2,
         link: link.build().expect("the profile is one"),
@@ -93,14 +110,15 @@ fn nic<const VCS: usize>(end: usize, answers: usize) -> PacketNic<TestPacket<VCS
         answers,
         timeout: Duration::from_ms(20_000),
         incarnation: Incarnation::default(),
-    };
-    PacketNic::new(config, Time::ZERO)
+    }
 }
 
-/// Two of them, and a run begun by both.
-fn two<const VCS: usize>(answers: usize) -> Fabric<PacketNic<TestPacket<VCS>>> {
+/// Two of them, joined.
+pub(super) fn joined<const VCS: usize>(
+    told: [PacketNicConfig; 2],
+) -> Fabric<PacketNic<TestPacket<VCS>>> {
     let mut fabric = Fabric::new(5);
-    let nics = [A, B].map(|end| fabric.add(nic(end, answers)));
+    let nics = told.map(|told| fabric.add(PacketNic::new(told, Time::ZERO)));
     let spec = LinkSpec {
         latency: Duration::from_ns(100),
         mtu: 1_500,
@@ -108,7 +126,13 @@ fn two<const VCS: usize>(answers: usize) -> Fabric<PacketNic<TestPacket<VCS>>> {
     let [a, b] = nics.map(|nic| (nic, 0));
     fabric.connect(a, b, spec).expect("both ports are free");
     fabric.run_for(Duration::from_ms(1));
-    for nic in nics {
+    fabric
+}
+
+/// Two of them, and a run begun by both.
+fn two<const VCS: usize>(answers: usize) -> Fabric<PacketNic<TestPacket<VCS>>> {
+    let mut fabric = joined([A, B].map(|end| told::<VCS>(end, answers)));
+    for nic in [0, 1].map(NodeId) {
         let spec = TrafficSpec {
             processors: vec![0, 1],
             size: MAX_DATA as u32,
@@ -169,19 +193,15 @@ fn what_cannot_be_carried_out_is_refused_and_answered_without_data() {
         (Kind::Get, 0, most + 1, refused),
         (Kind::Get, 1 << 20, most, refused),
     ] {
-        let data = [1; MAX_DATA];
-        let (to, from, name) = (0, 1, 7);
         let asked = Transfer {
-            to,
-            from,
-            kind,
-            address,
-            name,
+            from: 1,
+            name: 7,
             len,
-            data,
+            data: [1; MAX_DATA],
+            ..Transfer::new(0, kind, address)
         };
         nic.side.serve(&asked);
-        let told = nic.side.answers.pop_front().expect("it was answered").0;
+        let told = nic.side.answers.pop_front().expect("it was answered");
         assert_eq!((told.kind, told.len), answer, "{asked:?}");
     }
 }

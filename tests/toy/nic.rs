@@ -5,14 +5,15 @@
 //! that is zero, and the data.
 
 use super::Packet;
-use crate::packets::transfer::{Kind, MAX_DATA, Transfer, TransferPacket};
-use crate::packets::{self, PacketNic};
+use crate::nic::Abilities;
+use crate::packets::transfer::{Kind, MAX_DATA, Transfer};
+use crate::packets::{self, PacketNic, TransferPacket};
 
 /// A network interface.
 pub type RingNic = PacketNic<Packet>;
 
 impl TransferPacket for Packet {
-    const MAX_BYTES: usize = 32;
+    const ABILITIES: Abilities = Abilities::puts_and_gets(32);
 
     fn pack(transfer: &Transfer) -> Self {
         let kind = transfer.kind as u64;
@@ -38,6 +39,7 @@ impl TransferPacket for Packet {
             to: head as u16,
             from: (head >> 16) as u16,
             kind,
+            ordered: true,
             address,
             name,
             len: (head >> 40) as u8,

@@ -29,7 +29,7 @@
 //!
 //! Nothing is allocated per message.
 
-use crate::nic::{Abilities, MAX_BLOCK_SIZE};
+use crate::nic::{Abilities, MAX_BLOCK_SIZE, Ways};
 
 mod amo;
 mod amo_cache;
@@ -84,7 +84,8 @@ pub use virtual_node::{Target, VirtualNodes};
 pub const ABILITIES: Abilities = Abilities {
     max_size: MAX_BLOCK_SIZE,
     get_unit: 4,
-    atomics_and_ways: true,
+    atomics: true,
+    ways: Ways::ALL,
 };
 
 #[cfg(test)]

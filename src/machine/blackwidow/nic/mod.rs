@@ -39,11 +39,7 @@ pub use phitwire_framing::yarc::memory::{Request, Status};
 pub use requester::{Completion, Outcome, PostError, slice_of};
 
 /// What messages of runs can be.
-pub const ABILITIES: Abilities = Abilities {
-    max_size: 32,
-    get_unit: 1,
-    atomics_and_ways: false,
-};
+pub const ABILITIES: Abilities = Abilities::puts_and_gets(32);
 
 #[cfg(test)]
 mod nic_tests;

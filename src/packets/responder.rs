@@ -1,0 +1,135 @@
+//! The answering side: requests of other network interfaces, carried out in this one's memory.
+
+use super::atomic;
+use super::counters::TransferNicCounters;
+use super::message_queues::{Message, MessageQueues};
+use super::transfer::{Kind, MAX_DATA, MESSAGE_BYTES, Transfer};
+use crate::nic::checker::{ANNOUNCE_ADDRESS, Announced, Announcement, Checker, Purpose};
+use crate::nic::{Abilities, Memory, Operation};
+
+/// A memory, its queues, and what is known of the traffic runs that write into it.
+#[derive(Debug)]
+pub(super) struct Responder {
+    number: u16,
+    abilities: Abilities,
+    has_messages: bool,
+    pub memory: Memory,
+    pub queues: MessageQueues,
+    pub checker: Checker,
+}
+
+impl Responder {
+    /// That of network interface `number`, with an empty memory.
+    pub(super) fn new(
+        number: u16,
+        (abilities, has_messages): (Abilities, bool),
+        memory_bytes: u64,
+    ) -> Self {
+        Self {
+            number,
+            abilities,
+            has_messages,
+            memory: Memory::new(memory_bytes),
+            queues: MessageQueues::default(),
+            checker: Checker::default(),
+        }
+    }
+
+    /// Carries a request out and answers it.
+    #[inline]
+    pub(super) fn serve(
+        &mut self,
+        asked: &Transfer,
+        counters: &mut TransferNicCounters,
+    ) -> Transfer {
+        let done = asked.answer(Kind::Done);
+        let answer = match asked.kind {
+            _ if u32::from(asked.len) > self.abilities.max_size => None,
+            Kind::Put => self.put(asked).then_some(done),
+            Kind::Get => self.get(asked, done),
+            Kind::Message => self.message(asked, counters).then_some(done),
+            _ => {
+                let old = self.atomic(asked);
+                counters.atomics_served += u64::from(old.is_some());
+                old.map(|old| done.with_words(&[old]))
+            }
+        };
+        answer.unwrap_or_else(|| asked.answer(Kind::Refused))
+    }
+
+    #[inline]
+    fn put(&mut self, asked: &Transfer) -> bool {
+        let Transfer { from, address, .. } = *asked;
+        if address == ANNOUNCE_ADDRESS {
+            return self.announced(from, asked.data());
+        }
+        let written = self.memory.write(address, asked.data()).is_ok();
+        if written {
+            self.checker.put(from.into(), address, asked.data());
+        }
+        written
+    }
+
+    #[inline]
+    fn get(&self, asked: &Transfer, mut answer: Transfer) -> Option<Transfer> {
+        answer.len = asked.len;
+        let read = answer.data.get_mut(..usize::from(asked.len))?;
+        self.memory.read(asked.address, read).ok()?;
+        Some(answer)
+    }
+
+    /// Carries an atomic operation out on a whole word, and answers what that was before.
+    fn atomic(&mut self, asked: &Transfer) -> Option<u64> {
+        if !self.abilities.atomics || !asked.address.is_multiple_of(size_of::<u64>() as u64) {
+            return None;
+        }
+        let old = self.word(asked.address)?;
+        let new = atomic::apply(asked, old)?;
+        let written = self.memory.write(asked.address, &new.to_le_bytes());
+        written.is_ok().then_some(old)
+    }
+
+    /// The word at an address of the memory.
+    pub(super) fn word(&self, address: u64) -> Option<u64> {
+        let mut word = [0; size_of::<u64>()];
+        self.memory.read(address, &mut word).ok()?;
+        Some(u64::from_le_bytes(word))
+    }
+
+    fn message(&mut self, asked: &Transfer, counters: &mut TransferNicCounters) -> bool {
+        const { assert!(MESSAGE_BYTES == MAX_DATA) };
+        let Transfer {
+            from,
+            address,
+            len,
+            data,
+            ..
+        } = *asked;
+        let is_whole = self.has_messages && usize::from(len) == MESSAGE_BYTES;
+        let taken = is_whole && self.queues.deliver(address, Message { from, data });
+        counters.messages_taken += u64::from(taken);
+        counters.messages_refused += u64::from(!taken);
+        taken
+    }
+
+    #[cold]
+    fn announced(&mut self, source: u16, data: &[u8]) -> bool {
+        let Abilities {
+            max_size, atomics, ..
+        } = self.abilities;
+        let can = |told: &Announcement| {
+            (told.op != Operation::Amo || atomics && told.size as usize == size_of::<u64>())
+                && told.size <= max_size
+        };
+        let told = Announcement::parse(data);
+        let Some((purpose, told)) = told.filter(|(_, told)| can(told)) else {
+            return false;
+        };
+        let (source, own) = (source.into(), self.number.into());
+        let found = match purpose {
+            Purpose::Begin => self.checker.announce(source, own, told, &mut self.memory),
+            Purpose::Ask => self.checker.knows(source, &told),
+        };
+        found == Announced::Accepted
+    }
+}

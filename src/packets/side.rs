@@ -1,0 +1,211 @@
+//! The asking side of a network interface: its link, requests that wait for their answers, and
+//! answers that wait for the link.
+
+use std::collections::VecDeque;
+
+use super::counters::TransferNicCounters;
+use super::names::Names;
+use super::nic::TransferNicConfig;
+use super::responder::Responder;
+use super::transfer::{Kind, Transfer};
+use super::transfer_end::TransferEnd;
+use crate::link::LinkPort;
+use crate::nic::checker::ANNOUNCE_ADDRESS;
+use crate::nic::periods::Periods;
+use crate::nic::slab::{Entry, Slab};
+use crate::nic::{Issuer, Message, RunRequest};
+use crate::time::Time;
+
+/// Who asked, and is told the answer.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Asker {
+    User,
+    Run(RunRequest),
+}
+
+/// A request that waits for its answer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pending {
+    pub posted: Time,
+    pub asker: Asker,
+    pub kind: Kind,
+    pub address: u64,
+    /// Bytes that its answer brings if all is well.
+    pub answer_bytes: u8,
+}
+
+impl Entry for Pending {
+    #[inline]
+    fn posted(&self) -> Time {
+        self.posted
+    }
+}
+
+impl Pending {
+    /// Whether it tells of a run, or asks about one.
+    pub(super) const fn is_announcement(&self) -> bool {
+        !matches!(self.asker, Asker::User | Asker::Run(RunRequest::Message(_)))
+    }
+}
+
+/// A network interface, apart from those whom it asks for.
+#[derive(Debug)]
+pub(super) struct Side<E: TransferEnd> {
+    pub counters: TransferNicCounters,
+    pub config: TransferNicConfig<()>,
+    pub now: Time,
+    pub link: LinkPort<E>,
+    names: Names,
+    pub pending: Slab<Pending>,
+    pub answers: VecDeque<Transfer>,
+    pub responder: Responder,
+    /// Whether the requests of the run that is going on keep their order.
+    pub ordered: bool,
+}
+
+impl<E: TransferEnd> Side<E> {
+    pub(super) fn new(config: TransferNicConfig<E::Config>, now: Time) -> Self {
+        let (link, config) = config.split();
+        let idle = Pending {
+            posted: now,
+            asker: Asker::User,
+            kind: Kind::Put,
+            address: 0,
+            answer_bytes: 0,
+        };
+        let names = Names::new(E::NAME_BITS, config.outstanding);
+        let longer = names.longer_periods();
+        let periods = Periods::new(config.incarnation, now, config.timeout, longer);
+        let can = (E::ABILITIES, E::MESSAGES);
+        Self {
+            counters: TransferNicCounters::default(),
+            now,
+            link: LinkPort::new(link, now),
+            names,
+            pending: Slab::new(config.outstanding, idle, periods),
+            answers: VecDeque::new(),
+            responder: Responder::new(config.number, can, config.memory_bytes),
+            ordered: false,
+            config,
+        }
+    }
+
+    /// Lets time pass.
+    #[inline]
+    pub(super) fn see(&mut self, now: Time) {
+        self.now = now;
+        self.pending.advance(now);
+    }
+
+    /// Carries a request out; its answer waits for the link.
+    #[inline]
+    pub(super) fn serve(&mut self, asked: &Transfer) {
+        let answer = self.responder.serve(asked, &mut self.counters);
+        self.answers.push_back(answer);
+    }
+
+    /// A request came damaged, and is not carried out.
+    #[cold]
+    pub(super) fn spoiled(&mut self, asked: &Transfer) {
+        self.counters.damaged_requests += 1;
+        self.answers.push_back(asked.answer(Kind::Damaged));
+    }
+
+    /// Sends answers, as many as the link has room for.
+    #[inline]
+    pub(super) fn answer(&mut self) {
+        while let Some(answer) = self.answers.front()
+            && self.link.end().has_room(answer.kind, answer.len)
+        {
+            self.link.end_mut().send(answer);
+            self.answers.pop_front();
+        }
+    }
+
+    /// Whether a request of this kind can go now. Answers go first, where they share a channel.
+    #[inline]
+    pub(super) fn has_room(&self, kind: Kind, len: u8) -> bool {
+        self.answers.is_empty() && self.link.end().has_room(kind, len)
+    }
+
+    /// Sends a request for which there is room, and answers the name that it was given; `None` if
+    /// none is left.
+    #[inline]
+    pub(super) fn ask(&mut self, mut asked: Transfer, asker: Asker) -> Option<u64> {
+        let Transfer {
+            kind, address, len, ..
+        } = asked;
+        let (slot, period) = self.pending.begin(Pending {
+            posted: self.now,
+            asker,
+            kind,
+            address,
+            answer_bytes: kind.answer_bytes(len),
+        })?;
+        asked.from = self.config.number;
+        asked.name = self.names.name(slot, period);
+        self.link.end_mut().send(&asked);
+        Some(asked.name)
+    }
+
+    /// The request that an answer ends. If there is none of its name, it comes late.
+    #[inline]
+    pub(super) fn ended(&mut self, answer: &Transfer, is_whole: bool) -> Option<Pending> {
+        let slot = self.names.slot(answer.name);
+        let pending = &mut self.pending;
+        let is_its = |period| self.names.name(slot, period) == answer.name;
+        let is_recent = pending.period(slot).is_some_and(is_its);
+        let Some(&request) = pending.get(slot).filter(|_| is_recent) else {
+            self.counters.late_responses += 1;
+            if is_recent {
+                pending.release(slot);
+            }
+            return None;
+        };
+        if is_whole && answer.kind == Kind::Done && answer.len != request.answer_bytes {
+            self.counters.mismatched_responses += 1;
+            return None;
+        }
+        pending.finish(slot);
+        Some(request)
+    }
+
+    /// The next request whose answer has not come in time.
+    pub(super) fn expire(&mut self) -> Option<(u64, Pending)> {
+        let timeout = self.config.timeout.as_ps();
+        let limit = Time::from_ps(self.now.as_ps().saturating_sub(timeout));
+        let (slot, request) = self.pending.expire(limit)?;
+        let period = self.pending.period(slot).expect("it waited there");
+        Some((self.names.name(slot, period), request))
+    }
+}
+
+impl<E: TransferEnd> Issuer for Side<E> {
+    #[inline]
+    fn can_go(&self, _: u64) -> bool {
+        self.has_room(Kind::Get, 0)
+    }
+
+    fn has_other_ways(&self) -> bool {
+        false
+    }
+
+    #[inline]
+    fn issue(&mut self, dest: u16, request: RunRequest, message: &Message<'_>) -> bool {
+        let (kind, address, len, data) = match *message {
+            Message::Announce(data) => (Kind::Put, ANNOUNCE_ADDRESS, data.len() as u8, &data[..]),
+            Message::Put { address, data } => (Kind::Put, address, data.len() as u8, data),
+            Message::Get { address, len } => (Kind::Get, address, len, &[][..]),
+            Message::Add { address } => (Kind::Increment, address, 0, &[][..]),
+            Message::Block(_) => unreachable!("it has no ability for these"),
+        };
+        if !self.has_room(kind, len) {
+            return false;
+        }
+        let mut asked = Transfer::new(dest, kind, address);
+        asked.data[..data.len()].copy_from_slice(data);
+        asked.len = len;
+        asked.ordered = self.ordered;
+        self.ask(asked, Asker::Run(request)).is_some()
+    }
+}
