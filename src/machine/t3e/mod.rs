@@ -6,6 +6,7 @@
 pub mod barrier;
 pub mod format;
 pub mod link;
+pub mod pe;
 pub mod route;
 pub mod router;
 pub mod vc;

@@ -120,6 +120,7 @@ pub(crate) fn check_credits(
         let nowhere = EndAccount::default();
         let receiver = peer.map_or(&nowhere, |at| by_end[at]);
         for vc in 0..vcs {
+            let of = sender.places.map_or(of, |places| places[vc]);
             let found = u64::from(sender.credits[vc])
                 + u64::from(sender.credits_coming[vc])
                 + u64::from(receiver.phits_coming[vc])

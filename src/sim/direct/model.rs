@@ -212,7 +212,8 @@ pub trait DirectModel<M: CycleModel>: Lanes {
     const EXISTS: bool = true;
     /// Virtual channels of a link, at most 8.
     const VCS: usize;
-    /// Phits that one virtual channel of an idle link may send.
+    /// Phits that one virtual channel of an idle link may send, where its
+    /// [account](PortAccount::places) does not say otherwise.
     const CREDITS: u32;
 
     /// The virtual channel of the next phit of a link, whose state is kept in `stream`.
@@ -337,6 +338,8 @@ pub enum PortUse {
 pub struct PortAccount {
     /// Phits that may still be sent; with those that have been reserved and not sent.
     pub credits: [u32; MAX_VCS],
+    /// Phits that may be sent while the link is idle, where links differ in that.
+    pub places: Option<[u32; MAX_VCS]>,
     /// Phits in the input queue here.
     pub queued: [u32; MAX_VCS],
     /// The packet that comes in.

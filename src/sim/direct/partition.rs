@@ -59,6 +59,8 @@ pub(crate) struct EndAccount {
     pub phits_coming: [u32; MAX_VCS],
     /// Phits in the input queue here.
     pub queued: [u32; MAX_VCS],
+    /// See [`PortAccount::places`].
+    pub places: Option<[u32; MAX_VCS]>,
 }
 
 impl<M: CycleModel> Partition<M> {
@@ -351,6 +353,7 @@ impl<M: CycleModel> Partition<M> {
             peer: self.exchange.place(peer),
             credits: port.credits,
             queued: port.queued,
+            places: port.places,
             credits_coming,
             phits_coming,
         }

@@ -370,6 +370,7 @@ impl model::DirectRouter<Aries> for DirectRouter {
         PortAccount {
             credits: end.used().map(|used| INPUT_FLITS.wrapping_sub(used)),
             queued,
+            places: None,
             coming: Stream { vc, left },
         }
     }

@@ -106,6 +106,12 @@ impl DataCheck {
         self.rows ^= self.words * parity(word) as u16;
     }
 
+    /// Words taken.
+    #[inline]
+    pub const fn words(&self) -> u16 {
+        self.words
+    }
+
     /// Its eleven bits: places, and the parity above them.
     #[inline]
     pub fn bits(&self) -> u16 {

@@ -34,7 +34,7 @@ pub enum Command {
     FetchAdd,
     /// Writes the second operand if the word is the first, and answers what it was.
     CompareSwap,
-    /// Writes the bits of the first operand that the second selects, and answers what the word was.
+    /// Writes the bits of the second operand that the first selects, and answers what the word was.
     MaskedSwap,
     /// Answers a get of one word.
     Get1Data,

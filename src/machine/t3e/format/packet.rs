@@ -7,6 +7,8 @@
 //!        address   bytes less 1  name, high bits
 //! ```
 //!
+//! In responses, the second of two header flits is the number of bytes behind it.
+//!
 //! The third header flit of puts of one word and of atomic operations is zero: the paper says that
 //! it is there (section 11), not what for.
 
@@ -82,11 +84,25 @@ impl PacketBuf {
         Self::sealed(header, words, data)
     }
 
-    /// The response `command` to processor `to`, with data that is as long as the command's.
-    pub fn response(command: Command, to: u16, name: Name, data: &[u64]) -> Self {
+    /// The response `command` to processor `to`, with `bytes` bytes in data that is as long as the
+    /// command's.
+    pub fn response(command: Command, to: u16, name: Name, bytes: u8, data: &[u64]) -> Self {
         debug_assert!(command.is_response());
         let header = Header::new(command, to_processor(to, true), name, 0);
-        Self::sealed(header, [0; MAX_PACKET_FLITS], data)
+        let mut words = [0; MAX_PACKET_FLITS];
+        if command.header_flits() > 1 {
+            words[1] = bytes.into();
+        }
+        Self::sealed(header, words, data)
+    }
+
+    /// Bytes of data in the response of a `header`, whose second flit is `word`.
+    pub const fn response_bytes(header: &Header, word: u64) -> u8 {
+        match header.command.header_flits() {
+            1 => 8,
+            _ if word <= 64 => word as u8,
+            _ => 64,
+        }
     }
 
     fn sealed(mut header: Header, mut words: [u64; MAX_PACKET_FLITS], data: &[u64]) -> Self {
@@ -118,6 +134,13 @@ impl PacketBuf {
     #[inline]
     pub fn flits(&self) -> &[u64] {
         &self.words[..usize::from(self.flits)]
+    }
+
+    /// Whether its command answers another one, as far as it can be read.
+    #[inline]
+    pub fn is_response(&self) -> bool {
+        let header = Header::parse(self.words[0]);
+        header.is_ok_and(|(header, _)| header.command.is_response())
     }
 
     /// The header, with the packet's words corrected where that can be done, and what was found of
@@ -177,7 +200,7 @@ mod tests {
     #[test]
     fn a_wrong_bit_anywhere_is_corrected() {
         let data = [1, 2, 3, 4, 5, 6, 7, 8];
-        let good = PacketBuf::response(Command::Get8Data, 3, REQUEST.name, &data);
+        let good = PacketBuf::response(Command::Get8Data, 3, REQUEST.name, 64, &data);
         for flit in 0..10 {
             let mut flits = good.flits().to_vec();
             flits[flit] ^= 1 << (7 * flit);

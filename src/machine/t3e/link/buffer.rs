@@ -38,6 +38,8 @@ impl Channel {
 pub struct FlitBuffer {
     channels: [Channel; VCS],
     depths: Depths,
+    /// It is where packets end, and corrects them.
+    corrects: bool,
     pub(super) counters: FlitCounters,
 }
 
@@ -57,7 +59,17 @@ impl FlitBuffer {
         Self {
             channels: core::array::from_fn(channel),
             depths,
+            corrects: false,
             counters: FlitCounters::default(),
+        }
+    }
+
+    /// The same at the destination of packets: what comes with a wrong bit is corrected (paper,
+    /// section 9).
+    pub fn correcting(depths: Depths) -> Self {
+        Self {
+            corrects: true,
+            ..Self::new(depths)
         }
     }
 
@@ -82,12 +94,38 @@ impl FlitBuffer {
             }
             channel.check.add(flit.word);
             channel.coming -= 1;
+            channel.push(flit.word);
             if channel.coming == 0 && channel.check.bits() != channel.carried {
-                self.counters.rx_data_errors += 1;
+                self.found_wrong(vc);
             }
+            return true;
         }
         channel.push(flit.word);
         true
+    }
+
+    /// The words of the packet that came last on `vc` do not go with its check.
+    #[cold]
+    fn found_wrong(&mut self, vc: usize) {
+        self.counters.rx_data_errors += 1;
+        if !self.corrects {
+            return;
+        }
+        let channel = &mut self.channels[vc];
+        let end = channel.first + u64::from(channel.len);
+        let count = channel.check.words().into();
+        let mut words = [0; MAX_PACKET_FLITS];
+        let places = end - count as u64..end;
+        for (place, word) in places.clone().zip(&mut words) {
+            *word = channel.words.get(place);
+        }
+        match DataCheck::repair(&mut words[..count], channel.carried) {
+            Repair::Hopeless => self.counters.rx_hopeless_packets += 1,
+            _ => self.counters.rx_corrected_packets += 1,
+        }
+        for (place, word) in places.zip(words) {
+            *channel.words.get_mut(place) = word;
+        }
     }
 
     /// A packet begins. Whether its header can be read.
@@ -99,7 +137,9 @@ impl FlitBuffer {
         let channel = &mut self.channels[vc];
         match Header::parse(word) {
             Ok((header, repair)) => {
-                self.counters.rx_header_errors += u64::from(repair == Repair::Corrected);
+                let wrong = u64::from(repair == Repair::Corrected);
+                self.counters.rx_header_errors += wrong;
+                self.counters.rx_corrected_packets += wrong * u64::from(self.corrects);
                 channel.coming = header.command.flits() as u8 - 1;
                 channel.check = DataCheck::default();
                 channel.carried = header.data_check;
@@ -207,7 +247,7 @@ mod tests {
 
     fn packet(command: Command) -> PacketBuf {
         let data: Vec<u64> = (1..=command.words() as u64).collect();
-        PacketBuf::response(command, 9, Name::new(3), &data)
+        PacketBuf::response(command, 9, Name::new(3), 64, &data)
     }
 
     fn give(buffer: &mut FlitBuffer, vc: usize, words: &[u64]) -> usize {
@@ -271,6 +311,22 @@ mod tests {
         assert_eq!(give(&mut buffer, 1, &flits), 2);
         let counters = &buffer.counters;
         assert_eq!((counters.rx_header_errors, counters.rx_data_errors), (1, 1));
+    }
+
+    #[test]
+    fn the_destination_corrects_what_can_be_corrected() {
+        let mut buffer = FlitBuffer::correcting(Depths::PAPER);
+        let whole = packet(Command::Get8Data);
+        for (wrong, corrected, hopeless) in [(1, 1, 0), (3, 1, 1)] {
+            let mut flits = whole.flits().to_vec();
+            flits[7] ^= wrong << 20;
+            give(&mut buffer, 0, &flits);
+            let words: Vec<_> = (0..10).map(|_| buffer.pop(0).0).collect();
+            assert_eq!(words == whole.flits(), hopeless == 0);
+            let counters = &buffer.counters;
+            let found = (counters.rx_corrected_packets, counters.rx_hopeless_packets);
+            assert_eq!(found, (corrected, hopeless));
+        }
     }
 
     #[test]

@@ -31,6 +31,12 @@ impl Depths {
         deterministic: 12,
         adaptive: 22,
     };
+    /// Between a router and its processor, of which the paper gives none: enough for the ten clocks
+    /// that each end of a route takes (paper, table 2), there and back.
+    pub const PROCESSOR: Self = Self {
+        deterministic: 24,
+        adaptive: 34,
+    };
     /// For round trips between processes: the same rules, deeper.
     pub const LIVE: Self = Self {
         deterministic: 2_028,
@@ -65,4 +71,6 @@ pub struct FlitLinkConfig {
     pub carrier: LinkConfig,
     /// Of its input.
     pub depths: Depths,
+    /// Packets end here, and are corrected.
+    pub corrects: bool,
 }

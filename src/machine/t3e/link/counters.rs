@@ -20,6 +20,10 @@ counters! {
         rx_unreadable_headers,
         /// Packets whose words do not go with their check.
         rx_data_errors,
+        /// Packets corrected where they end, whether in their header or their words.
+        rx_corrected_packets,
+        /// Packets that cannot be corrected where they end.
+        rx_hopeless_packets,
         /// Flits discarded because no header came before them.
         rx_headless_flits,
         /// Packets cut short by the end of a session, which go on with words that no check takes

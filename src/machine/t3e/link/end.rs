@@ -164,6 +164,11 @@ impl FlitEnd {
         takes
     }
 
+    /// Flits of packets that were pushed.
+    pub fn sent_flits(&self) -> u64 {
+        self.counters.tx_flits
+    }
+
     /// What happened to flits here; `input` is the end's.
     pub fn flit_counters(&self, input: &FlitInput) -> FlitCounters {
         let mut counters = self.counters.clone();
@@ -335,7 +340,10 @@ impl LinkControlBlock for FlitEnd {
         };
         let input = FlitInput {
             carrier: bursts,
-            buffer: FlitBuffer::new(config.depths),
+            buffer: match config.corrects {
+                true => FlitBuffer::correcting(config.depths),
+                false => FlitBuffer::new(config.depths),
+            },
             arrived: [0; VCS],
             freed: [0; VCS],
             urgent: VecDeque::new(),

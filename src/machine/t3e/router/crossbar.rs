@@ -321,7 +321,8 @@ impl Crossbar {
                     if let Some(out) = wants.adaptive {
                         let out = usize::from(out);
                         // It enters only where there is room for all of it (section 5).
-                        let room = ports.credits(out, vc::ADAPTIVE) >= wants.flits.into();
+                        let room = ports.credits(out, vc::ADAPTIVE) >= wants.flits.into()
+                            && ports.takes(out);
                         cycle.adaptive[out] |= u64::from(room) << who;
                     }
                     cycle.asking[port] = vc as u8 + 1;
@@ -350,13 +351,14 @@ impl Crossbar {
         let who = number(port, vc);
         let (out, to) = (usize::from(wants.out), usize::from(wants.vc));
         let mut goes = false;
-        if self.outputs[out].owner(to) == who && ports.credits(out, to) > 0 {
+        if self.outputs[out].owner(to) == who && ports.credits(out, to) > 0 && ports.takes(out) {
             cycle.can[out] |= 1 << to;
             goes = true;
         }
         if let Some(out) = wants.adaptive.map(usize::from)
             && self.outputs[out].owner(vc::ADAPTIVE) == who
             && ports.credits(out, vc::ADAPTIVE) >= wants.flits.into()
+            && ports.takes(out)
         {
             cycle.can[out] |= 1 << vc::ADAPTIVE;
             goes = true;
@@ -492,7 +494,8 @@ impl Crossbar {
             return;
         };
         let out = usize::from(out);
-        if cycle.used >> out & 1 == 0 && self.outputs[out].lets_through(to) {
+        let is_free = cycle.used >> out & 1 == 0 && ports.takes(out);
+        if is_free && self.outputs[out].lets_through(to) {
             self.counters.straight_packets += 1;
             self.go(port, vc, (out, to));
             self.pass(port, vc, cycle, ports);

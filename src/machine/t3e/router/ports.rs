@@ -18,6 +18,12 @@ pub trait FlitPorts {
     }
     /// Flits of `vc` that may be pushed; none while the link is down.
     fn credits(&self, port: usize, vc: usize) -> u32;
+    /// Whether new packets may begin to leave by a port. One that has begun goes on while there are
+    /// credits.
+    fn takes(&self, port: usize) -> bool {
+        let _ = port;
+        true
+    }
     /// Sends a flit.
     ///
     /// # Panics

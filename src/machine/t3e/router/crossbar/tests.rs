@@ -80,7 +80,7 @@ fn crossbar() -> Crossbar {
 fn packet(command: Command, tag: Tag) -> Vec<u64> {
     let data = vec![7; command.words()];
     let whole = match command.is_response() {
-        true => PacketBuf::response(command, 0, Name::new(9), &data),
+        true => PacketBuf::response(command, 0, Name::new(9), 8, &data),
         false => PacketBuf::request(command, (2, 5), &Request::default(), &data),
     };
     let mut words = whole.flits().to_vec();
