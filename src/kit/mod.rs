@@ -1,4 +1,5 @@
-//! What chips, links and network interfaces are made of. Nothing here knows a machine.
+//! What chips, links and network interfaces are made of, and the search for [circles](cycles) of
+//! waiting channels. Nothing here knows a machine.
 
 pub mod arbiter;
 mod below;
@@ -6,6 +7,7 @@ mod bits;
 pub mod calendar;
 pub(crate) mod config;
 pub(crate) mod counters;
+pub mod cycles;
 pub mod deadlines;
 pub mod events;
 pub(crate) mod forward_progress;

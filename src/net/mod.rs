@@ -3,11 +3,10 @@
 //!
 //! A machine has its own model of a network and implements [`Network`] for it; what is the same in
 //! all of them is here: [`Settings`], the TOML of descriptions with [mistakes](Mistake) and their
-//! places, the [index](PortIndex) of who is at the other end, the search for [circles](cycles) of
-//! waiting channels, tables and drawings, and what processes and scripts are told. Nothing in here
-//! knows a machine by name: a list of [families](Family) is handed in.
+//! places, the [index](PortIndex) of who is at the other end, tables and drawings, and what processes
+//! and scripts are told. Nothing in here knows a machine by name: a list of [families](Family) is
+//! handed in.
 
-pub mod cycles;
 mod excerpt;
 mod fields;
 mod graph;

@@ -1,10 +1,10 @@
 //! Channels that wait for each other in a circle: deadlock.
 
 use super::walk::{CLASSES, Walk};
+use crate::kit::cycles::{Channels, circle};
 use crate::machine::aries::route::registers::{NETWORK_PORTS, PortMask};
 use crate::machine::aries::topology::model::Dragonfly;
 use crate::machine::aries::topology::wiring::{DragonflyWiring, Far};
-use crate::net::cycles::{Channels, circle};
 use crate::net::{Mistake, Place};
 
 /// The channels into network ports, by [`Walk::channel`]: a channel is one class of one direction

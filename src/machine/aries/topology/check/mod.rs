@@ -8,7 +8,8 @@ mod walk;
 use super::model::Dragonfly;
 use super::tables::{Faults, Routed};
 use super::wiring::DragonflyWiring;
-use crate::net::{Effort, Mistake, MistakeKind as K, Mistakes, Place, cycles::circle};
+use crate::kit::cycles::circle;
+use crate::net::{Effort, Mistake, MistakeKind as K, Mistakes, Place};
 
 pub use risk::endangered;
 pub use walk::{Flaw, Walk, walk};

@@ -1,9 +1,9 @@
 //! Channels that wait for each other in a circle: deadlock (paper, sections 7.3 and 7.7).
 
+use crate::kit::cycles::{Channels, circle};
 use crate::machine::blackwidow::route::registers::PORTS;
 use crate::machine::blackwidow::topology::model::FoldedClos;
 use crate::machine::blackwidow::topology::wiring::{ClosWiring, Neighbour};
-use crate::net::cycles::{Channels, circle};
 use crate::net::{Mistake, Place};
 
 /// The channels into the ports of all routers, `PORTS` for each. Both virtual channels take the

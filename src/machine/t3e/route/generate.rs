@@ -1,0 +1,299 @@
+//! Makes look-up tables.
+
+use super::broken::Broken;
+use super::direction::Direction;
+use super::entry::{Entry, Place, Tag};
+use super::lines::{Lines, Path};
+use super::region::Regions;
+use super::registers::RouteRegisters;
+use super::shape::Shape;
+use super::tables::{GROUP, NO_ROUTE, TABLE_ENTRIES, Tables};
+use super::walk::Roam;
+
+/// Why there are no tables for a machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TablesError {
+    /// More processors than entries, even in fours.
+    #[error("{0} processors, where look-up tables have room for {most}", most = TABLE_ENTRIES * GROUP)]
+    TooMany(usize),
+    /// A processor on a node that is not there.
+    #[error("processor {pe} is at node {node}, which does not exist")]
+    NoNode {
+        /// The logical processor.
+        pe: u32,
+        /// What was said to be its node.
+        node: u32,
+    },
+    /// Four processors whose low bits are not those of their places.
+    #[error(
+        "processors {0} to {last}, which share an entry, are not a block of X=2, Y=2 in this order",
+        last = .0 + 3
+    )]
+    NoBlock(u32),
+}
+
+/// Makes the look-up tables of all routers, for logical processors at the nodes `destinations`.
+///
+/// The way to a processor is the first of these that there is:
+/// 1. the shortest in direction order; where both ways around a ring are as long, from an even
+///    ordinate, counted from the dateline, that towards plus, from an odd one that towards minus
+///    (see `docs/deviations.md`);
+/// 2. another choice of signs, the shortest first;
+/// 3. an initial hop and then one of these;
+/// 4. one of these and then a final hop;
+/// 5. both.
+///
+/// Initial hops do not lead into a dateline (paper, section 3.1). A final hop that goes on in -Z
+/// through the dateline does so on VC0. A packet may adapt where none of its minimal ways meets
+/// anything missing or broken.
+///
+/// Above 544 processors one entry serves four, all of which have to be reached by it.
+///
+/// # Errors
+/// If tables cannot describe where the processors are.
+///
+/// # Panics
+/// If there are not as many registers as nodes.
+pub fn generate(
+    shape: &Shape,
+    broken: &Broken,
+    registers: &[RouteRegisters],
+    destinations: &[u32],
+) -> Result<Tables, TablesError> {
+    assert_eq!(registers.len(), shape.nodes() as usize, "one for each node");
+    let size = check(shape, destinations)?;
+    let mut generator = Generator {
+        shape,
+        broken,
+        registers,
+        lines: Lines::new(shape, broken, registers),
+        regions: Regions::new(shape, broken),
+        roam: Roam::new(shape),
+    };
+    let mut tables = Tables {
+        entries: Vec::new(),
+        destinations: destinations.to_vec(),
+        unreachable: Vec::new(),
+    };
+    for from in 0..shape.nodes() {
+        let mut table = Vec::new();
+        if !broken.is_isolated(from) {
+            for (index, group) in destinations.chunks(size).enumerate() {
+                let entry = generator.serve(from, group);
+                for (pe, &to) in (index * size..).zip(group) {
+                    if entry.is_none() || broken.is_isolated(to) {
+                        tables.unreachable.push((from, pe as u32));
+                    }
+                }
+                table.push(entry.map_or(NO_ROUTE, Entry::bits));
+            }
+        }
+        tables.entries.push(table.into_boxed_slice());
+    }
+    Ok(tables)
+}
+
+/// How many processors share an entry.
+fn check(shape: &Shape, destinations: &[u32]) -> Result<usize, TablesError> {
+    for (pe, &node) in (0..).zip(destinations) {
+        if node >= shape.nodes() {
+            return Err(TablesError::NoNode { pe, node });
+        }
+    }
+    if destinations.len() <= TABLE_ENTRIES {
+        return Ok(1);
+    }
+    if destinations.len() > TABLE_ENTRIES * GROUP {
+        return Err(TablesError::TooMany(destinations.len()));
+    }
+    for (index, group) in destinations.chunks(GROUP).enumerate() {
+        let Place([x, y, z]) = shape.place(group[0]);
+        let fits = |(n, &node): (u8, &u32)| {
+            let place = Place([x & !1 | n & 1, y & !1 | n >> 1, z]);
+            shape.place(node) == place
+        };
+        if !(0..).zip(group).all(fits) {
+            return Err(TablesError::NoBlock((index * GROUP) as u32));
+        }
+    }
+    Ok(GROUP)
+}
+
+struct Generator<'a> {
+    shape: &'a Shape,
+    broken: &'a Broken,
+    registers: &'a [RouteRegisters],
+    lines: Lines<'a>,
+    regions: Regions,
+    roam: Roam,
+}
+
+/// Where packets are sent to: nodes that share an entry, or the nodes above them that their final
+/// hops begin at.
+#[derive(Clone, Copy, Default)]
+struct Targets {
+    nodes: [u32; GROUP],
+    count: usize,
+    final_hop: bool,
+}
+
+impl Targets {
+    fn push(&mut self, node: u32) {
+        self.nodes[self.count] = node;
+        self.count += 1;
+    }
+
+    fn nodes(&self) -> &[u32] {
+        &self.nodes[..self.count]
+    }
+}
+
+/// A way to all targets: ordered by preference.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Way {
+    /// The sums over all targets.
+    path: Path,
+    signs: u8,
+}
+
+impl Generator<'_> {
+    /// The entry for those of `group` that are not cut off; `None` if none serves all of them.
+    fn serve(&mut self, from: u32, group: &[u32]) -> Option<Entry> {
+        let mut targets = Targets::default();
+        for &node in group {
+            if !self.broken.is_isolated(node) {
+                targets.push(node);
+            }
+        }
+        if targets.count == 0 {
+            return None;
+        }
+        if let Some(way) = self.shortest(from, &targets) {
+            return Some(self.entry(from, None, way, &targets));
+        }
+        if let Some((hop, next, way)) = self.after_initial_hop(from, &targets) {
+            return Some(self.entry(next, Some(hop), way, &targets));
+        }
+        let above = self.above(&targets)?;
+        if let Some(way) = self.shortest(from, &above) {
+            return Some(self.entry(from, None, way, &above));
+        }
+        let (hop, next, way) = self.after_initial_hop(from, &above)?;
+        Some(self.entry(next, Some(hop), way, &above))
+    }
+
+    /// The nodes that final hops to `targets` begin at.
+    fn above(&self, targets: &Targets) -> Option<Targets> {
+        let mut above = Targets {
+            final_hop: true,
+            ..Targets::default()
+        };
+        for &node in targets.nodes() {
+            if !self.broken.works(node, Direction::PlusZ) {
+                return None;
+            }
+            above.push(self.shape.neighbour(node, Direction::PlusZ)?);
+        }
+        Some(above)
+    }
+
+    /// The shortest way from `from` to all targets without an initial hop.
+    fn shortest(&self, from: u32, targets: &Targets) -> Option<Way> {
+        if self.shape.partial().is_empty() {
+            let signs = self.lines.minimal_signs(from, targets.nodes());
+            if let Some(way) = self.way(from, targets, signs) {
+                return Some(way);
+            }
+        }
+        let place = self.shape.place(from);
+        let mut travelled = 0;
+        for &node in targets.nodes() {
+            let to = self.shape.place(node);
+            for dimension in 0..3 {
+                travelled |= u8::from(to.0[dimension] != place.0[dimension]) << dimension;
+            }
+        }
+        (0..8)
+            .filter(|signs| signs & !travelled == 0)
+            .filter_map(|signs| self.way(from, targets, signs))
+            .min()
+    }
+
+    /// The way with these signs, if all targets are reached by it.
+    fn way(&self, from: u32, targets: &Targets, signs: u8) -> Option<Way> {
+        let mut sum = Path::default();
+        for &node in targets.nodes() {
+            let to = self.shape.place(node);
+            let path = self.lines.in_direction_order(from, to, signs)?;
+            if targets.final_hop && self.through_dateline(from, node, signs) == Some(1) {
+                return None;
+            }
+            sum.hops += path.hops;
+            sum.against_rule += path.against_rule;
+        }
+        Some(Way { path: sum, signs })
+    }
+
+    /// The channel on which a packet that has travelled to `to` in -Z comes there, if its final hop
+    /// then goes through the dateline: a packet keeps its channel there.
+    fn through_dateline(&self, from: u32, to: u32, signs: u8) -> Option<u8> {
+        let [start, end] = [from, to].map(|node| self.shape.place(node));
+        let goes_on = signs & 4 != 0 && start.0[2] != end.0[2];
+        if !goes_on || !self.registers[to as usize].is_dateline(Direction::MinusZ) {
+            return None;
+        }
+        let [x, y, _] = end.0;
+        let corner = self.shape.node(Place([x, y, start.0[2]]))?;
+        let registers = &self.registers[corner as usize];
+        Some(registers.entry_vc(Direction::MinusZ, end.0[2]))
+    }
+
+    /// The initial hop with the shortest way behind it, where it leads, and that way.
+    fn after_initial_hop(&self, from: u32, targets: &Targets) -> Option<(Direction, u32, Way)> {
+        let hops = Direction::ALL[..3].iter().filter_map(|&hop| {
+            let next = self.shape.neighbour(from, hop)?;
+            if !self.broken.works(from, hop) || self.registers[next as usize].is_dateline(hop) {
+                return None;
+            }
+            Some((hop, next, self.shortest(next, targets)?))
+        });
+        hops.min_by_key(|&(hop, _, way)| (way, hop))
+    }
+
+    /// The entry of a way that begins at `start`, behind the initial hop.
+    fn entry(
+        &mut self,
+        start: u32,
+        initial: Option<Direction>,
+        way: Way,
+        targets: &Targets,
+    ) -> Entry {
+        let mut tag = Tag {
+            to: self.shape.place(targets.nodes[0]),
+            signs: way.signs,
+            final_hop: targets.final_hop,
+            adaptive: true,
+        };
+        for &node in targets.nodes() {
+            tag.to = self.shape.place(node);
+            tag.adaptive &= self.may_adapt(start, node, &tag);
+        }
+        // The look-up puts the low bits in again, if several share the entry.
+        Entry { tag, initial }
+    }
+
+    fn may_adapt(&mut self, start: u32, to: u32, tag: &Tag) -> bool {
+        // A packet that came back from an adaptive channel on the way in -Z would look up its
+        // channel again, in the table of another router.
+        if tag.final_hop && self.through_dateline(start, to, tag.signs).is_some() {
+            return false;
+        }
+        self.regions.is_clear(self.shape.place(start), tag)
+            || !self.shape.partial().is_empty()
+                && self.roam.is_free(self.shape, self.broken, start, tag)
+    }
+}
+
+#[cfg(test)]
+#[path = "generate_tests.rs"]
+mod tests;

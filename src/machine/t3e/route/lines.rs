@@ -1,0 +1,216 @@
+//! How far packets get along the lines of a machine.
+
+use super::broken::Broken;
+use super::direction::{Direction, DirectionSet};
+use super::entry::{Place, Tag};
+use super::registers::RouteRegisters;
+use super::shape::Shape;
+
+/// Where nodes are in their rings, and how far packets get from them in each direction: with that
+/// a path costs three look-ups, not a walk.
+pub(super) struct Lines<'a> {
+    shape: &'a Shape,
+    /// By node and dimension: the node's number in its ring.
+    index: Vec<[u8; 3]>,
+    /// By node and dimension: nodes of the ring.
+    length: Vec<[u8; 3]>,
+    /// By node and direction: hops until the next link that does not work.
+    reach: Vec<[u8; 6]>,
+    /// By node, a bit for each dimension in which it is an odd number of nodes behind the dateline.
+    odd: Vec<u8>,
+}
+
+/// A path in direction order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Path {
+    /// Its length.
+    pub(super) hops: u32,
+    /// Legs of half a ring that go the other way than the tie rule says.
+    pub(super) against_rule: u32,
+}
+
+impl<'a> Lines<'a> {
+    pub(super) fn new(shape: &'a Shape, broken: &Broken, registers: &[RouteRegisters]) -> Self {
+        let nodes = shape.nodes() as usize;
+        let mut lines = Self {
+            shape,
+            index: vec![[0; 3]; nodes],
+            length: vec![[0; 3]; nodes],
+            reach: vec![[0; 6]; nodes],
+            odd: vec![0; nodes],
+        };
+        for dimension in 0..3 {
+            for node in 0..shape.nodes() {
+                let ring = shape.ring(node, dimension).nodes;
+                if ring[0] == node {
+                    lines.measure(broken, registers, dimension, &ring);
+                }
+            }
+        }
+        lines
+    }
+
+    /// Notes what there is to know of the nodes of a ring.
+    fn measure(
+        &mut self,
+        broken: &Broken,
+        registers: &[RouteRegisters],
+        dimension: usize,
+        ring: &[u32],
+    ) {
+        let plus = Direction::of(dimension, false);
+        let dateline = ring
+            .iter()
+            .position(|&node| registers[node as usize].is_dateline(plus))
+            .unwrap_or(0);
+        for (index, &node) in ring.iter().enumerate() {
+            let node = node as usize;
+            self.index[node][dimension] = index as u8;
+            self.length[node][dimension] = ring.len() as u8;
+            let behind = (index + ring.len() - dateline) % ring.len();
+            self.odd[node] |= (behind as u8 & 1) << dimension;
+        }
+        let mut ahead: Vec<u32> = ring.to_vec();
+        for direction in [plus.opposite(), plus] {
+            // Twice around, so that what is ahead of the first is known by then.
+            let mut reach = 0;
+            for &node in ahead.iter().chain(&ahead) {
+                // What is known is how far the node ahead gets; this one gets one hop further.
+                reach = if broken.works(node, direction) {
+                    (reach + 1).min(ring.len() as u8)
+                } else {
+                    0
+                };
+                self.reach[node as usize][direction.index()] = reach;
+            }
+            ahead.reverse();
+        }
+    }
+
+    /// Hops from `from` to `to`, which is in the same ring, in `direction`.
+    fn hops(&self, from: u32, to: u32, direction: Direction) -> u8 {
+        let dimension = direction.dimension();
+        let [from_index, to_index] = [from, to].map(|node| self.index[node as usize][dimension]);
+        let length = self.length[from as usize][dimension];
+        let [behind, ahead] = if direction.is_minus() {
+            [to_index, from_index]
+        } else {
+            [from_index, to_index]
+        };
+        (ahead + length - behind) % length
+    }
+
+    /// The path from `from` to `to` along these directions in this order, each once at most and as
+    /// far as the ordinate of `to`; `None` if something on it is missing or does not work.
+    #[inline]
+    pub(super) fn path(
+        &self,
+        from: u32,
+        to: Place,
+        directions: impl Iterator<Item = Direction>,
+    ) -> Option<Path> {
+        let mut path = Path::default();
+        let mut node = from;
+        for direction in directions {
+            let dimension = direction.dimension();
+            let mut corner = self.shape.place(node);
+            corner.0[dimension] = to.0[dimension];
+            let corner = self.shape.node(corner)?;
+            let hops = self.hops(node, corner, direction);
+            if self.reach[node as usize][direction.index()] < hops {
+                return None;
+            }
+            path.hops += u32::from(hops);
+            let half = hops * 2 == self.length[node as usize][dimension];
+            path.against_rule +=
+                u32::from(half && direction.is_minus() != self.odd(node, dimension));
+            node = corner;
+        }
+        Some(path)
+    }
+
+    /// The path of a packet with these signs.
+    #[inline]
+    pub(super) fn in_direction_order(&self, from: u32, to: Place, signs: u8) -> Option<Path> {
+        self.path(from, to, self.directions(from, to, signs).iter())
+    }
+
+    /// The same in the order X, Y, Z, whatever the signs: what the T3E does not do.
+    pub(super) fn in_dimension_order(&self, from: u32, to: Place, signs: u8) -> Option<Path> {
+        let directions = self.directions(from, to, signs);
+        let in_order = [0, 1, 2, 3, 4, 5].map(|n| Direction::of(n / 2, n % 2 == 1));
+        let travelled = in_order.into_iter().filter(|&d| directions.contains(d));
+        self.path(from, to, travelled)
+    }
+
+    fn directions(&self, from: u32, to: Place, signs: u8) -> DirectionSet {
+        let tag = Tag {
+            to,
+            signs,
+            ..Tag::default()
+        };
+        tag.unsatisfied(self.shape.place(from))
+    }
+
+    fn odd(&self, node: u32, dimension: usize) -> bool {
+        self.odd[node as usize] >> dimension & 1 != 0
+    }
+
+    /// The signs of the shorter way in each dimension, to all of `group` together, by the tie rule
+    /// where both are as long: from an even ordinate, counted from the dateline, towards plus, from
+    /// an odd one towards minus. It is the shortest path if no plane is partial and all links work.
+    #[inline]
+    pub(super) fn minimal_signs(&self, from: u32, group: &[u32]) -> u8 {
+        let mut signs = 0;
+        for dimension in 0..3 {
+            let length = self.length[from as usize][dimension];
+            let odd = self.odd(from, dimension);
+            let [mut plus, mut minus] = [Path::default(); 2];
+            for &to in group {
+                let mut corner = self.shape.place(from);
+                corner.0[dimension] = self.shape.place(to).0[dimension];
+                let Some(corner) = self.shape.node(corner) else {
+                    continue;
+                };
+                let hops = self.hops(from, corner, Direction::of(dimension, false));
+                let half = hops * 2 == length;
+                plus.hops += u32::from(hops);
+                plus.against_rule += u32::from(half && odd);
+                minus.hops += u32::from((length - hops) % length);
+                minus.against_rule += u32::from(half && !odd);
+            }
+            signs |= u8::from(minus < plus) << dimension;
+        }
+        signs
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_end_where_links_do_not_work() {
+        let shape: Shape = "8x1x1".parse().expect("a shape");
+        let registers: Vec<_> = (0..8).map(|node| shape.registers(node)).collect();
+        let mut broken = Broken::none(&shape);
+        let hops = |broken: &Broken, from, to, signs| {
+            let lines = Lines::new(&shape, broken, &registers);
+            let path = lines.in_direction_order(from, Place([to, 0, 0]), signs);
+            path.map(|path| (path.hops, path.against_rule))
+        };
+        assert_eq!(hops(&broken, 6, 1, 0), Some((3, 0)));
+        assert_eq!(hops(&broken, 6, 1, 1), Some((5, 0)));
+        // Half a ring: from even ordinates towards plus.
+        assert_eq!(hops(&broken, 6, 2, 0), Some((4, 0)));
+        assert_eq!(hops(&broken, 6, 2, 1), Some((4, 1)));
+        assert_eq!(hops(&broken, 7, 3, 0), Some((4, 1)));
+        broken.set_link(&shape, 0, Direction::PlusX, true);
+        assert_eq!(hops(&broken, 6, 1, 0), None);
+        assert_eq!(hops(&broken, 6, 1, 1), Some((5, 0)));
+        assert_eq!(hops(&broken, 6, 0, 0), Some((2, 0)));
+        assert_eq!(hops(&broken, 2, 1, 0), None);
+        assert_eq!(hops(&broken, 1, 0, 0), Some((7, 0)));
+        assert_eq!(hops(&broken, 1, 0, 1), None);
+    }
+}

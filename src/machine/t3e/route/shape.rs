@@ -1,0 +1,478 @@
+//! The shape of a machine: which nodes there are, and which are wired to each other.
+
+use core::fmt;
+use core::str::FromStr;
+
+use super::direction::Direction;
+use super::entry::Place;
+use super::registers::RouteRegisters;
+
+/// No node: sizes keep numbers far below.
+const NONE: u32 = u32::MAX;
+
+/// A torus and its partial planes: incompletely filled planes above it in Z (paper, section 2.3).
+///
+/// `8x12x8+8x4x2+4x12x1` is a torus of 8x12x8 nodes with two planes of 8x4 nodes above it, Z
+/// ordinates 8 and 9, and one plane of 4x12 above those, ordinate 10: 880 nodes. The nodes of a
+/// partial plane are those whose X and Y are below its sizes.
+///
+/// # Rings
+/// A ring in Z has the nodes that its column has, so that its ordinates may skip. A row of a
+/// partial plane in X or Y that is shorter than the torus is no ring: its ends are not wired to
+/// each other, since the cable would have to change with each board put in. A ring of two nodes has
+/// two links, one in each direction from either node; one of a single node has none.
+///
+/// # Numbers of nodes
+/// If all sizes in X and Y are even, nodes are numbered in blocks of four, X=2, Y=2: bit 0 is the
+/// lowest bit of X and bit 1 that of Y. Above 544 processors the look-up tables need that (paper,
+/// section 2: "the two low bits of the logical node address are untranslated"). The blocks, and
+/// the nodes themselves where a size is odd, are numbered X first, then Y, then Z.
+#[derive(Clone, Debug)]
+pub struct Shape {
+    size: [u8; 3],
+    partial: Vec<[u8; 3]>,
+    in_fours: bool,
+    places: Vec<Place>,
+    /// By [`Place::bits`].
+    numbers: Vec<u32>,
+    neighbours: Vec<[u32; 6]>,
+}
+
+/// A line of nodes along a dimension.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ring {
+    /// By ordinate.
+    pub nodes: Vec<u32>,
+    /// Whether the last is wired to the first.
+    pub closed: bool,
+}
+
+/// Why there is no such shape.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ShapeError {
+    /// It is not written as one.
+    #[error("`{0}` is no size: three numbers such as 8x8x8 are expected")]
+    Syntax(String),
+    /// A dimension without nodes.
+    #[error("a size in {0} of zero")]
+    Empty(char),
+    /// More than an address holds.
+    #[error("{size} nodes in {dimension}, where addresses have room for {most}")]
+    TooLarge {
+        /// X, Y or Z.
+        dimension: char,
+        /// What was asked for, partial planes included.
+        size: u32,
+        /// What there may be.
+        most: u32,
+    },
+    /// A partial plane that the torus has no columns for.
+    #[error("a partial plane of {found} nodes in {dimension}, above a torus of {torus}")]
+    Overhang {
+        /// X or Y.
+        dimension: char,
+        /// What was asked for.
+        found: u8,
+        /// The size of the torus there.
+        torus: u8,
+    },
+    /// A partial plane that is none: two names for one shape would compare unequal.
+    #[error("a partial plane that is full: the torus should be higher")]
+    Full,
+    /// The rings in Z of partial planes need a dateline that every column has and that no partial
+    /// node is right below.
+    #[error("partial planes above a torus of a single plane: two at least are needed")]
+    SinglePlane,
+}
+
+impl Shape {
+    /// A torus of `size` nodes, with `partial` planes above it, lowest first: X, Y and number of
+    /// planes.
+    ///
+    /// # Errors
+    /// If there is no such machine, or addresses have no room for it.
+    pub fn new(size: [u8; 3], partial: Vec<[u8; 3]>) -> Result<Self, ShapeError> {
+        check(size, &partial)?;
+        let even = |size: &[u8; 3]| size[0].is_multiple_of(2) && size[1].is_multiple_of(2);
+        let mut shape = Self {
+            size,
+            in_fours: even(&size) && partial.iter().all(even),
+            partial,
+            places: Vec::new(),
+            numbers: vec![NONE; 1 << Place::BITS.iter().sum::<u32>()],
+            neighbours: Vec::new(),
+        };
+        shape.number();
+        shape.wire();
+        Ok(shape)
+    }
+
+    /// Numbers the nodes.
+    fn number(&mut self) {
+        let block = if self.in_fours { 2 } else { 1 };
+        let mut z = 0;
+        for [across, deep, high] in core::iter::once(self.size).chain(self.partial.iter().copied())
+        {
+            for _ in 0..high {
+                for y in (0..deep).step_by(block) {
+                    for x in (0..across).step_by(block) {
+                        for in_block in 0..(block * block) as u8 {
+                            let place = Place([x | in_block & 1, y | in_block >> 1, z]);
+                            self.numbers[usize::from(place.bits())] = self.places.len() as u32;
+                            self.places.push(place);
+                        }
+                    }
+                }
+                z += 1;
+            }
+        }
+    }
+
+    /// Finds each node's neighbours.
+    fn wire(&mut self) {
+        self.neighbours = vec![[NONE; 6]; self.places.len()];
+        for dimension in 0..3 {
+            for node in 0..self.nodes() {
+                let ring = self.ring(node, dimension);
+                if ring.nodes[0] != node {
+                    continue; // Wired from the first of the ring.
+                }
+                let wraps = ring
+                    .closed
+                    .then(|| (ring.nodes[ring.nodes.len() - 1], node));
+                let next = ring.nodes.windows(2).map(|pair| (pair[0], pair[1]));
+                for (below, above) in next.chain(wraps) {
+                    self.neighbours[below as usize][dimension] = above;
+                    self.neighbours[above as usize][dimension + 3] = below;
+                }
+            }
+        }
+    }
+
+    /// How many nodes there are. Their numbers are those below.
+    pub fn nodes(&self) -> u32 {
+        self.places.len() as u32
+    }
+
+    /// The size of the torus, partial planes aside.
+    pub fn size(&self) -> [u8; 3] {
+        self.size
+    }
+
+    /// The partial planes, lowest first.
+    pub fn partial(&self) -> &[[u8; 3]] {
+        &self.partial
+    }
+
+    /// Whether nodes are numbered in blocks of four.
+    pub fn in_fours(&self) -> bool {
+        self.in_fours
+    }
+
+    /// Where a node is.
+    ///
+    /// # Panics
+    /// If there is no such node.
+    pub fn place(&self, node: u32) -> Place {
+        self.places[node as usize]
+    }
+
+    /// The node at a place, if there is one.
+    pub fn node(&self, place: Place) -> Option<u32> {
+        let fits = (0..3).all(|dimension| place.0[dimension] >> Place::BITS[dimension] == 0);
+        let node = fits.then(|| self.numbers[usize::from(place.bits())])?;
+        (node != NONE).then_some(node)
+    }
+
+    /// The node that a node's link in `direction` leads to, if it has one.
+    ///
+    /// # Panics
+    /// If there is no such node.
+    #[inline]
+    pub fn neighbour(&self, node: u32, direction: Direction) -> Option<u32> {
+        let neighbour = self.neighbours[node as usize][direction.index()];
+        (neighbour != NONE).then_some(neighbour)
+    }
+
+    /// The line of nodes along `dimension` that `node` is in.
+    ///
+    /// # Panics
+    /// If there is no such node or dimension.
+    pub fn ring(&self, node: u32, dimension: usize) -> Ring {
+        let mut place = self.place(node);
+        let at = |ordinate| {
+            place.0[dimension] = ordinate;
+            self.node(place)
+        };
+        let nodes: Vec<u32> = (0..1 << Place::BITS[dimension]).filter_map(at).collect();
+        let whole = dimension == 2 || nodes.len() == usize::from(self.size[dimension]);
+        let closed = whole && nodes.len() > 1;
+        Ring { nodes, closed }
+    }
+
+    /// Each link once: a node, a plus direction, and the node that it leads to.
+    pub fn links(&self) -> impl Iterator<Item = (u32, Direction, u32)> {
+        (0..self.nodes()).flat_map(move |node| {
+            Direction::ALL[..3].iter().filter_map(move |&direction| {
+                let to = self.neighbour(node, direction)?;
+                Some((node, direction, to))
+            })
+        })
+    }
+
+    /// Directions whose rings have their dateline at `node`, one bit each.
+    ///
+    /// The dateline of a plus direction is the lowest ordinate, that of a minus direction the
+    /// highest, its mirror image. With partial planes it is ordinate 1 for +Z, in all columns: the
+    /// initial hop of the uppermost node of a column leads to ordinate 0 and may not lead into a
+    /// dateline (paper, section 3.1), and if other columns kept ordinate 0, initial hops could go
+    /// around the datelines of both by changing columns. Lines that are not closed need none.
+    ///
+    /// # Panics
+    /// If there is no such node.
+    pub fn datelines(&self, node: u32) -> u8 {
+        let mut bits = 0;
+        for dimension in 0..3 {
+            let ring = self.ring(node, dimension);
+            if !ring.closed {
+                continue;
+            }
+            let first = usize::from(dimension == 2 && !self.partial.is_empty());
+            bits |= u8::from(ring.nodes[first] == node) << dimension;
+            bits |= u8::from(ring.nodes.last() == Some(&node)) << (dimension + 3);
+        }
+        bits
+    }
+
+    /// The Z ordinate of a node's neighbour in +Z; its own if it has none.
+    ///
+    /// # Panics
+    /// If there is no such node.
+    pub fn plus_z(&self, node: u32) -> u8 {
+        let above = self.neighbour(node, Direction::PlusZ).unwrap_or(node);
+        self.place(above).0[2]
+    }
+
+    /// The registers of a node whose packets change channels at the dateline only.
+    ///
+    /// # Panics
+    /// If there is no such node.
+    pub fn registers(&self, node: u32) -> RouteRegisters {
+        RouteRegisters {
+            place: self.place(node),
+            plus_z: self.plus_z(node),
+            datelines: self.datelines(node),
+            vc_tables: [0; 6],
+        }
+    }
+}
+
+/// Whether there can be such a machine.
+fn check(size: [u8; 3], partial: &[[u8; 3]]) -> Result<(), ShapeError> {
+    let names = ['X', 'Y', 'Z'];
+    for block in core::iter::once(&size).chain(partial) {
+        if let Some(empty) = block.iter().position(|&size| size == 0) {
+            return Err(ShapeError::Empty(names[empty]));
+        }
+    }
+    let planes: u32 = partial.iter().map(|block| u32::from(block[2])).sum();
+    for dimension in 0..3 {
+        let above = if dimension == 2 { planes } else { 0 };
+        let found = u32::from(size[dimension]) + above;
+        let most = 1 << Place::BITS[dimension];
+        if found > most {
+            return Err(ShapeError::TooLarge {
+                dimension: names[dimension],
+                size: found,
+                most,
+            });
+        }
+    }
+    for block in partial {
+        for dimension in 0..2 {
+            if block[dimension] > size[dimension] {
+                return Err(ShapeError::Overhang {
+                    dimension: names[dimension],
+                    found: block[dimension],
+                    torus: size[dimension],
+                });
+            }
+        }
+        if block[..2] == size[..2] {
+            return Err(ShapeError::Full);
+        }
+    }
+    if size[2] < 2 && !partial.is_empty() {
+        return Err(ShapeError::SinglePlane);
+    }
+    Ok(())
+}
+
+impl PartialEq for Shape {
+    fn eq(&self, other: &Self) -> bool {
+        (self.size, &self.partial) == (other.size, &other.partial)
+    }
+}
+
+impl Eq for Shape {}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [x, y, z] = self.size;
+        write!(f, "{x}x{y}x{z}")?;
+        for [x, y, z] in &self.partial {
+            write!(f, "+{x}x{y}x{z}")?;
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for Shape {
+    type Err = ShapeError;
+
+    fn from_str(text: &str) -> Result<Self, ShapeError> {
+        let mut blocks = text.split('+').map(block);
+        let size = blocks.next().expect("a split has one part at least")?;
+        Self::new(size, blocks.collect::<Result<_, _>>()?)
+    }
+}
+
+/// The three numbers of `8x4x2`.
+fn block(text: &str) -> Result<[u8; 3], ShapeError> {
+    let number = |digits: &str| {
+        let plain = digits.bytes().all(|byte| byte.is_ascii_digit());
+        plain.then(|| digits.parse().ok()).flatten()
+    };
+    let numbers: Option<Vec<u8>> = text.split('x').map(number).collect();
+    let numbers = numbers.and_then(|numbers| numbers.try_into().ok());
+    numbers.ok_or_else(|| ShapeError::Syntax(text.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape(text: &str) -> Shape {
+        text.parse().expect("a shape")
+    }
+
+    #[test]
+    fn a_torus_is_wired_in_rings() {
+        let shape = shape("4x3x2");
+        assert_eq!(shape.nodes(), 24);
+        assert_eq!(shape.links().count(), 3 * 24);
+        for node in 0..24 {
+            assert_eq!(shape.node(shape.place(node)), Some(node));
+            for direction in Direction::ALL {
+                let there = shape.neighbour(node, direction).expect("closed rings");
+                assert_eq!(shape.neighbour(there, direction.opposite()), Some(node));
+                let dimension = direction.dimension();
+                let [from, to] = [node, there].map(|node| shape.place(node).0[dimension]);
+                let step = if direction.is_minus() {
+                    shape.size()[dimension] - 1
+                } else {
+                    1
+                };
+                assert_eq!(to, (from + step) % shape.size()[dimension]);
+            }
+        }
+        // X first, since a size is odd.
+        assert_eq!(shape.place(5), Place([1, 1, 0]));
+        assert_eq!(shape.node(Place([4, 0, 0])), None);
+        assert_eq!(shape.node(Place([16, 0, 0])), None, "not in an address");
+    }
+
+    #[test]
+    fn even_sizes_are_numbered_in_fours() {
+        let shape = shape("8x12x8+8x4x2+4x12x1");
+        assert_eq!(shape.nodes(), 880);
+        for node in 0..880 {
+            let [x, y, z] = shape.place(node).0;
+            assert_eq!(
+                [node & 1, node >> 1 & 1],
+                [x, y].map(|at| u32::from(at & 1))
+            );
+            assert_eq!(shape.place(node & !3), Place([x & !1, y & !1, z]));
+        }
+        assert_eq!(shape.place(4), Place([2, 0, 0]));
+        assert_eq!(shape.place(16), Place([0, 2, 0]));
+    }
+
+    #[test]
+    fn partial_planes_lengthen_columns_and_leave_short_rows_open() {
+        let shape = shape("8x12x8+8x4x2+4x12x1");
+        let at = |place| shape.node(Place(place)).expect("a node");
+        let column = |place| {
+            let ring = shape.ring(at(place), 2);
+            assert!(ring.closed);
+            ring.nodes.len()
+        };
+        assert_eq!(column([7, 5, 0]), 8);
+        assert_eq!(column([7, 3, 0]), 10);
+        assert_eq!(column([3, 3, 0]), 11);
+        assert_eq!(column([3, 4, 0]), 9);
+        // Ordinates skip where a plane has no node.
+        let up = |place| shape.neighbour(at(place), Direction::PlusZ);
+        assert_eq!(up([3, 4, 7]), Some(at([3, 4, 10])));
+        assert_eq!(up([3, 4, 10]), Some(at([3, 4, 0])));
+        assert_eq!(shape.plus_z(at([7, 3, 9])), 0);
+        // A row as long as the torus is closed, a shorter one is not.
+        assert!(shape.ring(at([0, 0, 8]), 0).closed);
+        assert!(!shape.ring(at([0, 0, 8]), 1).closed);
+        assert_eq!(shape.neighbour(at([0, 3, 8]), Direction::PlusY), None);
+        assert_eq!(shape.neighbour(at([0, 0, 10]), Direction::MinusX), None);
+        assert!(shape.neighbour(at([0, 0, 10]), Direction::MinusY).is_some());
+        // Each node without a link has none back either.
+        for (from, direction, to) in shape.links() {
+            assert_eq!(shape.neighbour(to, direction.opposite()), Some(from));
+        }
+    }
+
+    #[test]
+    fn each_ring_has_a_dateline_in_both_directions() {
+        for text in ["4x4x4", "5x3x4", "1x2x8", "8x12x8+8x4x2+4x12x1"] {
+            let shape = shape(text);
+            for node in 0..shape.nodes() {
+                for direction in Direction::ALL {
+                    let ring = shape.ring(node, direction.dimension());
+                    let has = |&&node: &&u32| shape.registers(node).is_dateline(direction);
+                    let datelines = ring.nodes.iter().filter(has).count();
+                    assert_eq!(datelines, usize::from(ring.closed), "{text} {direction}");
+                }
+                // Initial hops of partial nodes do not lead into a dateline.
+                if shape.place(node).0[2] >= shape.size()[2] {
+                    let above = shape.neighbour(node, Direction::PlusZ).expect("a column");
+                    assert!(!shape.registers(above).is_dateline(Direction::PlusZ));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn two_nodes_have_two_links_and_one_has_none() {
+        let shape = shape("2x1x2");
+        assert_eq!(shape.links().count(), 8);
+        let [plus, minus] = [Direction::PlusX, Direction::MinusX].map(|d| shape.neighbour(0, d));
+        assert_eq!((plus, minus), (Some(1), Some(1)));
+        assert_eq!(shape.neighbour(0, Direction::PlusY), None);
+    }
+
+    #[test]
+    fn texts_are_read_and_written() {
+        for text in ["8x12x8+8x4x2+4x12x1", "16x32x16", "1x1x1"] {
+            assert_eq!(shape(text).to_string(), text);
+        }
+        let wrong = |text: &str| text.parse::<Shape>().expect_err("no shape").to_string();
+        for text in [
+            "", "8x8", "8x8x8x8", "8x8x8+", "8x+8x8", "8x8x256", "8 x8x8",
+        ] {
+            assert!(wrong(text).contains("is no size"), "{text}");
+        }
+        assert_eq!(wrong("0x8x8"), "a size in X of zero");
+        assert!(wrong("17x8x8").contains("room for 16"));
+        assert!(wrong("8x8x8+4x4x9").starts_with("17 nodes in Z"));
+        assert!(wrong("8x8x8+4x9x1").contains("a partial plane of 9 nodes in Y"));
+        assert!(wrong("8x8x8+8x8x1").contains("full"));
+        assert!(wrong("8x8x1+4x8x1").contains("single plane"));
+    }
+}
