@@ -7,6 +7,18 @@ pub mod format;
 pub mod link;
 pub mod route;
 pub mod router;
+pub mod topology;
+pub mod vc;
+
+use crate::catalogue::Machine;
+use crate::net::Family;
 
 /// Picoseconds of a clock of 75 MHz (paper, section 1), in which a link moves a flit.
 pub const CYCLE_PS: u64 = 13_333;
+
+/// What the commands know of it.
+pub const MACHINE: Machine = Machine {
+    generators: &[topology::GENERATOR],
+    ready: topology::READY,
+    ..Machine::new(Family::of::<topology::Torus>())
+};

@@ -1,0 +1,255 @@
+//! Rings, the two ways round them, and the routes that are minimal.
+
+use thiserror::Error;
+
+/// Fewest and most nodes of a ring: Y has ordinates of five bits.
+pub const NODES: core::ops::RangeInclusive<usize> = 2..=32;
+
+/// Why there is no such ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum RingError {
+    /// Too few nodes or too many.
+    #[error("a ring of {0} nodes: it has 2 to 32")]
+    Nodes(usize),
+    /// An ordinate that is not above the one before it.
+    #[error("ordinate {0} does not follow the one before it: a ring's are sorted and distinct")]
+    Order(u8),
+    /// A dateline where no node is.
+    #[error("a dateline at ordinate {0}, where the ring has no node")]
+    Dateline(u8),
+}
+
+/// A ring: nodes in the order of their ordinates, the last beside the first, and for each way
+/// round it the node that is its dateline (T3E paper, section 3.2).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ring {
+    ordinates: Vec<u8>,
+    /// Positions in `ordinates`, of + and of -.
+    datelines: [usize; 2],
+}
+
+impl Ring {
+    /// The ring of ordinates 0 to `nodes` - 1. Its dateline is at 0 for + and at the other end for
+    /// -, so that the two ways are mirror images of each other.
+    ///
+    /// # Errors
+    /// If it has fewer than 2 nodes or more than 32.
+    pub fn whole(nodes: usize) -> Result<Self, RingError> {
+        if !NODES.contains(&nodes) {
+            return Err(RingError::Nodes(nodes));
+        }
+        Ok(Self {
+            ordinates: (0..nodes as u8).collect(),
+            datelines: [0, nodes - 1],
+        })
+    }
+
+    /// The ring of `ordinates`, sorted, of which some numbers may be missing, with its datelines
+    /// for + and for - at the ordinates `datelines`. Such is a column through a partial plane
+    /// (paper, section 2.3).
+    ///
+    /// # Errors
+    /// If there are fewer than 2 ordinates or more than 32, if they are not in rising order, or if
+    /// a dateline is none of them.
+    pub fn new(ordinates: &[u8], datelines: [u8; 2]) -> Result<Self, RingError> {
+        if !NODES.contains(&ordinates.len()) {
+            return Err(RingError::Nodes(ordinates.len()));
+        }
+        if let Some(pair) = ordinates.windows(2).find(|pair| pair[0] >= pair[1]) {
+            return Err(RingError::Order(pair[1]));
+        }
+        let position = |dateline| {
+            let found = ordinates.iter().position(|&ordinate| ordinate == dateline);
+            found.ok_or(RingError::Dateline(dateline))
+        };
+        Ok(Self {
+            datelines: [position(datelines[0])?, position(datelines[1])?],
+            ordinates: ordinates.to_vec(),
+        })
+    }
+
+    /// The ordinates of its nodes, in rising order.
+    pub fn ordinates(&self) -> &[u8] {
+        &self.ordinates
+    }
+
+    /// The ordinates of its datelines, of + and of -.
+    pub fn datelines(&self) -> [u8; 2] {
+        self.datelines.map(|position| self.ordinates[position])
+    }
+
+    /// Whether the minimal way from ordinate `source` to ordinate `destination` is -; `None` if the
+    /// ring lacks one of them, or if they are the same. Where both ways are as long, a source an
+    /// even number of nodes after the dateline of + goes +, and the others go -: the one rule found
+    /// that gives table 1 of the paper, which does not name it.
+    pub fn is_minus(&self, source: u8, destination: u8) -> Option<bool> {
+        let position = |wanted| {
+            let mut ordinates = self.ordinates.iter();
+            ordinates.position(|&ordinate| ordinate == wanted)
+        };
+        let (source, destination) = (position(source)?, position(destination)?);
+        let nodes = self.ordinates.len();
+        let hops = (destination + nodes - source) % nodes;
+        if hops == 0 {
+            return None;
+        }
+        let after = (source + nodes - self.datelines[0]) % nodes;
+        Some(2 * hops > nodes || 2 * hops == nodes && after % 2 == 1)
+    }
+
+    /// One way round it: towards smaller ordinates if `minus`.
+    pub fn one_way(&self, minus: bool) -> UnidirectionalRing {
+        let nodes = self.ordinates.len();
+        let [plus_dateline, minus_dateline] = self.datelines;
+        let position = |after: usize| {
+            if minus {
+                (minus_dateline + nodes - after) % nodes
+            } else {
+                (plus_dateline + after) % nodes
+            }
+        };
+        let ordinates = (0..nodes).map(|after| self.ordinates[position(after)]);
+        // The dateline of - is a node that goes + at ties if it is an even way from that of +. A
+        // ring of an odd number of nodes has no ties.
+        let apart = (minus_dateline + nodes - plus_dateline) % nodes;
+        let differs = minus && nodes.is_multiple_of(2) && apart.is_multiple_of(2);
+        UnidirectionalRing {
+            ordinates: ordinates.collect(),
+            minus,
+            tie_parity: usize::from(differs),
+        }
+    }
+}
+
+/// One way round a ring. Its nodes are known by their positions, counted in the order of travel
+/// from the dateline, which is position 0; link n leads from position n to the next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnidirectionalRing {
+    ordinates: Vec<u8>,
+    minus: bool,
+    tie_parity: usize,
+}
+
+impl UnidirectionalRing {
+    /// How many nodes it has, and links.
+    #[inline]
+    pub fn nodes(&self) -> usize {
+        self.ordinates.len()
+    }
+
+    /// Whether it leads towards smaller ordinates.
+    pub fn leads_minus(&self) -> bool {
+        self.minus
+    }
+
+    /// The ordinates of its nodes, by position.
+    pub fn ordinates(&self) -> &[u8] {
+        &self.ordinates
+    }
+
+    /// The position of the node of `ordinate`.
+    pub fn position(&self, ordinate: u8) -> Option<usize> {
+        self.ordinates.iter().position(|&other| other == ordinate)
+    }
+
+    /// How many hops it is from one position to another.
+    #[inline]
+    pub fn hops(&self, source: usize, destination: usize) -> usize {
+        (destination + self.nodes() - source) % self.nodes()
+    }
+
+    /// Whether the minimal route between two positions leads this way round: half the ring or
+    /// less, and of exactly half only from every second node (see [`Ring::is_minus`]).
+    pub fn is_minimal(&self, source: usize, destination: usize) -> bool {
+        let twice = 2 * self.hops(source, destination);
+        let tie = twice == self.nodes();
+        twice > 0 && (twice < self.nodes() || tie && source % 2 == self.tie_parity)
+    }
+
+    /// The routes that are minimal this way round: source and destination, as positions.
+    pub fn routes(&self) -> impl Iterator<Item = (usize, usize)> {
+        let pairs =
+            (0..self.nodes()).flat_map(|source| (0..self.nodes()).map(move |to| (source, to)));
+        pairs.filter(|&(source, destination)| self.is_minimal(source, destination))
+    }
+
+    /// Whether a route passes through the dateline, in and out. One that starts or ends there does
+    /// not.
+    #[inline]
+    pub fn passes_dateline(&self, source: usize, destination: usize) -> bool {
+        source > destination && destination != 0
+    }
+
+    /// Whether positions mean the same to routes and to tables of eight entries in both rings, so
+    /// that channels chosen for the one serve the other.
+    pub fn is_like(&self, other: &Self) -> bool {
+        let shared =
+            |ring: &Self, a: usize, b: usize| ring.ordinates[a] & 7 == ring.ordinates[b] & 7;
+        self.nodes() == other.nodes()
+            && self.tie_parity == other.tie_parity
+            && (0..self.nodes()).all(|a| (0..a).all(|b| shared(self, a, b) == shared(other, a, b)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ties_go_by_parity_and_each_route_one_way() {
+        for nodes in NODES {
+            let ring = Ring::whole(nodes).expect("a size of rings");
+            let ways = [ring.one_way(false), ring.one_way(true)];
+            for (source, destination) in
+                (0..nodes as u8).flat_map(|a| (0..nodes as u8).map(move |b| (a, b)))
+            {
+                let minus = ring.is_minus(source, destination);
+                for way in &ways {
+                    let positions = [source, destination].map(|o| way.position(o).expect("there"));
+                    let expected = minus == Some(way.leads_minus());
+                    assert_eq!(way.is_minimal(positions[0], positions[1]), expected);
+                }
+                if 2 * source.abs_diff(destination) as usize == nodes {
+                    assert_eq!(minus, Some(source % 2 == 1), "{source} to {destination}");
+                }
+            }
+            assert!(ways[0].is_like(&ways[1]), "the mirror image");
+            assert_eq!(
+                ways[0].routes().count() + ways[1].routes().count(),
+                nodes * (nodes - 1)
+            );
+        }
+    }
+
+    #[test]
+    fn a_column_through_a_partial_plane_is_a_ring() {
+        let ordinates = [0, 1, 2, 3, 4, 5, 6, 7, 10];
+        let ring = Ring::new(&ordinates, [4, 3]).expect("a ring");
+        let plus = ring.one_way(false);
+        assert_eq!(plus.ordinates(), [4, 5, 6, 7, 10, 0, 1, 2, 3]);
+        assert_eq!(ring.one_way(true).ordinates(), [3, 2, 1, 0, 10, 7, 6, 5, 4]);
+        assert!(plus.passes_dateline(8, 1) && !plus.passes_dateline(8, 0));
+        assert!(!plus.passes_dateline(0, 4));
+        assert_eq!(ring.is_minus(7, 1), Some(false));
+        assert_eq!(ring.is_minus(1, 7), Some(true));
+        assert_eq!((ring.is_minus(8, 1), ring.is_minus(1, 1)), (None, None));
+        // Datelines may be the same node: then - starts at a node that goes + at ties.
+        let ring = Ring::new(&[0, 1, 2, 3], [2, 2]).expect("a ring");
+        let routes: Vec<_> = ring
+            .one_way(true)
+            .routes()
+            .filter(|(a, b)| b.abs_diff(*a) == 2)
+            .collect();
+        assert_eq!(routes, [(1, 3), (3, 1)]);
+        assert_eq!(ring.is_minus(1, 3), Some(true));
+    }
+
+    #[test]
+    fn what_is_no_ring_is_refused() {
+        assert_eq!(Ring::whole(1), Err(RingError::Nodes(1)));
+        assert_eq!(Ring::whole(33), Err(RingError::Nodes(33)));
+        assert_eq!(Ring::new(&[4], [4, 4]), Err(RingError::Nodes(1)));
+        assert_eq!(Ring::new(&[0, 2, 2], [0, 2]), Err(RingError::Order(2)));
+        assert_eq!(Ring::new(&[0, 2, 3], [0, 1]), Err(RingError::Dateline(1)));
+    }
+}
