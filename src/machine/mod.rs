@@ -15,6 +15,7 @@ use crate::net::{self, Effort, Family, Generated, Network, Problems, Read};
 pub const MACHINES: &[&Machine] = &[
     &blackwidow::MACHINE,
     &aries::MACHINE,
+    &t3e::MACHINE,
     #[cfg(feature = "toy")]
     &toy::MACHINE,
 ];

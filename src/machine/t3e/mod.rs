@@ -4,12 +4,25 @@
 //! Torus", Hot Interconnects 4, 1996, cited here as "the paper" with the section.
 
 pub mod barrier;
+pub mod cycle;
 pub mod format;
 pub mod link;
 pub mod pe;
 pub mod route;
 pub mod router;
+pub mod topology;
 pub mod vc;
+
+use crate::catalogue::{Machine, Simulation};
+use crate::net::Family;
 
 /// Picoseconds of a clock of 75 MHz (paper, section 1), in which a link moves a flit.
 pub const CYCLE_PS: u64 = 13_333;
+
+/// What the commands know of it.
+pub const MACHINE: Machine = Machine {
+    generators: &[topology::GENERATOR],
+    simulation: Some(Simulation::of::<cycle::T3e>()),
+    ready: topology::READY,
+    ..Machine::new(Family::of::<topology::Torus>())
+};

@@ -1,0 +1,158 @@
+//! From a torus to partitions.
+
+use super::direct_router::DirectRouter;
+use super::terminal::{Format, Terminal};
+use super::{T3e, T3eOptions};
+use crate::link::impair::Netem;
+use crate::machine::t3e::link::FlitLinkConfig;
+use crate::machine::t3e::router::{LINK_CYCLES, PORTS, PROCESSOR_CYCLES, T3eRouter};
+use crate::machine::t3e::topology::Torus;
+use crate::net::{Network as _, NodeRef, PlanError, Runtime};
+use crate::sim::direct::build::{self, DirectLinks, Windows};
+use crate::sim::direct::config::{Config, ConfigError};
+use crate::sim::direct::encoded::build as encoded;
+use crate::sim::direct::encoded::network::places;
+use crate::sim::direct::model::{CycleModel as _, Partitioned, PortUse};
+use crate::sim::direct::partition::HELD_BACK;
+use crate::sim::direct::pattern::{Destinations, Population};
+use crate::sim::direct::places::{Places, kinds};
+use crate::sim::direct::source::Births;
+use crate::time::Time;
+
+type Shared = crate::sim::direct::shared::Shared<T3e>;
+
+/// The torus that is simulated: that of the description, as the options have it.
+struct Of(Torus);
+
+impl Of {
+    fn new(topology: &Torus, options: &T3eOptions) -> Self {
+        Self(topology.choosing(options.adaptive, options.channels))
+    }
+
+    /// Whether a link leads to a processor.
+    fn is_own(&self, link: usize) -> bool {
+        let (a, b) = self.0.ends(link);
+        [a, b]
+            .iter()
+            .any(|end| matches!(end.node, NodeRef::Processor(_)))
+    }
+
+    /// The kinds of links: their dimensions.
+    fn kinds(&self) -> Vec<Option<PortUse>> {
+        let chips = self.0.shape().nodes() as usize;
+        kinds(&self.0, (chips, PORTS), |end, _, _| end.port % 3)
+    }
+}
+
+impl DirectLinks<T3e> for Of {
+    fn cycles(&self, link: usize) -> Result<u32, ConfigError> {
+        Ok(match self.is_own(link) {
+            true => PROCESSOR_CYCLES as u32,
+            false => LINK_CYCLES as u32,
+        })
+    }
+
+    fn connect(&self, router: &mut DirectRouter, port: usize, slot: u32, _: usize) {
+        router.connect(port, slot);
+    }
+}
+
+impl encoded::Nodes<T3e> for Of {
+    fn router(&self, chip: u32, runtime: &Runtime) -> Result<Option<T3eRouter>, PlanError> {
+        let config = self.0.router(chip, runtime)?;
+        Ok(Some(T3eRouter::new(config, Time::ZERO)))
+    }
+
+    fn links(&self, nic: u32, runtime: &Runtime) -> Result<Vec<FlitLinkConfig>, PlanError> {
+        let ports = self.0.ports(NodeRef::Processor(nic), runtime)?;
+        Ok(ports.into_iter().map(|(_, link)| link).collect())
+    }
+
+    fn cycles(&self, link: usize) -> Result<u32, ConfigError> {
+        DirectLinks::cycles(self, link)
+    }
+}
+
+/// Cuts `topology` into this number of partitions, at least one.
+pub(super) fn direct(
+    topology: &Torus,
+    (config, options): (&Config, &T3eOptions),
+    partitions: usize,
+) -> Result<Partitioned<T3e>, ConfigError> {
+    config.validate(T3e::MAX_MESSAGE_BYTES)?;
+    let of = Of::new(topology, options);
+    let places = places(&of.0, partitions)?;
+    let shared = shared(&of.0, (config, options))?;
+    let registers = of.0.registers().map_err(|_| ConfigError::Topology)?;
+    let made = (
+        registers.into_iter().map(DirectRouter::new).collect(),
+        terminals(&places, (config.seed, 0), &shared),
+    );
+    let (window, longest) = (LINK_CYCLES as u32, PROCESSOR_CYCLES as u32);
+    let windows = Windows {
+        window,
+        longest,
+        round: 1,
+    };
+    Ok(Partitioned {
+        partitions: build::direct(&of.0, &places, &of, made, &shared, windows)?,
+        kinds: of.kinds(),
+        stride: window,
+        longest,
+        slowest: 1,
+    })
+}
+
+/// The same network as nodes behind encoded links.
+pub(super) fn encoded(
+    topology: &Torus,
+    (config, options): (&Config, &T3eOptions),
+    netem: Option<Netem>,
+    partitions: usize,
+) -> Result<Partitioned<T3e>, ConfigError> {
+    config.validate(T3e::MAX_MESSAGE_BYTES)?;
+    let of = Of::new(topology, options);
+    let places = places(&of.0, partitions)?;
+    let shared = shared(&of.0, (config, options))?;
+    let terminals = terminals(&places, (config.seed, HELD_BACK), &shared);
+    let (how, traffic) = ((config.seed, netem), (shared, terminals));
+    let window = LINK_CYCLES as u32;
+    Ok(Partitioned {
+        partitions: encoded::encoded(&of.0, &places, &of, how, traffic, window)?,
+        kinds: of.kinds(),
+        stride: window,
+        longest: PROCESSOR_CYCLES as u32,
+        slowest: 1,
+    })
+}
+
+fn shared(
+    topology: &Torus,
+    (config, options): (&Config, &T3eOptions),
+) -> Result<Shared, ConfigError> {
+    let traffic = &config.traffic;
+    let format = Format {
+        operation: options.operation,
+        bytes: traffic.message_bytes,
+        ordered: false,
+        outstanding: topology.settings().outstanding as usize,
+    };
+    let [request, response] = format.commands().map(|command| command.flits());
+    let flits = request + usize::from(traffic.request_reply) * response;
+    let numbers: Vec<u32> = (0..topology.destinations().len() as u32).collect();
+    let population = Population {
+        numbers: &numbers,
+        slices: 1,
+    };
+    let to = Destinations::new(traffic, population, config.seed, |_, _| None)?;
+    let births = Births::new(traffic, flits, 1);
+    Ok(Shared::new(births, to, traffic.request_reply, format))
+}
+
+/// The terminals of every partition, whose sources begin in cycle `begin`.
+fn terminals(places: &Places, (seed, begin): (u64, u64), shared: &Shared) -> Vec<Vec<Terminal>> {
+    places.terminals(|number| {
+        let number = number as u64;
+        Terminal::new(number, shared.source(seed, number, begin))
+    })
+}

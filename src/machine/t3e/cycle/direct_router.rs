@@ -1,0 +1,269 @@
+//! A router with its links: a crossbar, and the link end of each port.
+
+use super::T3e;
+use super::credits::Returned;
+use super::terminal::places;
+use crate::kit::bits;
+use crate::machine::t3e::format::{Flit, FlitKind, VCS};
+use crate::machine::t3e::link::{Depths, IdealEnd};
+use crate::machine::t3e::router::{
+    Crossbar, CrossbarCounters, FlitPorts, PORTS, PROCESSOR, RouterRegisters,
+};
+use crate::sim::direct::exchange::{Arrivals, Exchange};
+use crate::sim::direct::model::{self, ChipView, NO_SLOT, PortAccount};
+
+/// A router with its links.
+#[derive(Debug)]
+pub struct DirectRouter {
+    crossbar: Crossbar,
+    links: Links,
+    forwarded: u64,
+}
+
+/// The links of a router.
+#[derive(Debug)]
+struct Links {
+    ends: Box<[IdealEnd; PORTS]>,
+    /// Where each port's link ends.
+    peers: [u32; PORTS],
+    /// Ports whose link is down.
+    down: u8,
+    /// What goes out on each port in this window.
+    out: [Arrivals<T3e>; PORTS],
+    /// Ports with credits to return that had no flit to go with, one bit each.
+    owing: u8,
+    sent: [u64; PORTS],
+    overflows: u64,
+}
+
+impl DirectRouter {
+    pub(super) fn new(registers: RouterRegisters) -> Self {
+        let RouterRegisters {
+            route,
+            table,
+            processor,
+        } = registers;
+        let depths = |port| match port {
+            PROCESSOR => Depths::PROCESSOR,
+            _ => Depths::PAPER,
+        };
+        Self {
+            crossbar: Crossbar::new(route, table, processor),
+            links: Links {
+                ends: Box::new(core::array::from_fn(|port| IdealEnd::new(depths(port)))),
+                peers: [NO_SLOT; PORTS],
+                down: 0,
+                out: [Arrivals::default(); PORTS],
+                owing: 0,
+                sent: [0; PORTS],
+                overflows: 0,
+            },
+            forwarded: 0,
+        }
+    }
+
+    /// Joins `port` to the link end of that slot.
+    pub(super) fn connect(&mut self, port: usize, slot: u32) {
+        self.links.peers[port] = slot;
+    }
+
+    /// Puts the window's flits into their buffers and tells the crossbar when each will be there.
+    /// The credits that come, by cycle.
+    fn take_arrivals(
+        &mut self,
+        chip: usize,
+        base: u64,
+        exchange: &mut Exchange<T3e>,
+    ) -> [Returned; PORTS] {
+        let size = exchange.window;
+        let mut returned = [Returned::default(); PORTS];
+        for port in bits(core::mem::take(&mut exchange.read.chip_ports[chip])) {
+            let slot = Exchange::<T3e>::chip_slot(chip, port) as usize;
+            let arrivals = core::mem::take(&mut exchange.read.arrivals[slot]);
+            returned[port] = arrivals.credits;
+            for cycle in bits(arrivals.phits) {
+                let flit = exchange.read.phits[slot * size + cycle];
+                if let FlitKind::Data(vc) = flit.control.kind() {
+                    if self.links.ends[port].receive(vc.into(), flit) {
+                        self.crossbar
+                            .announce(base + cycle as u64, port, vc.into(), 1);
+                    } else {
+                        self.links.overflows += 1;
+                    }
+                }
+            }
+        }
+        returned
+    }
+}
+
+/// The links of a router during one window.
+struct Window<'a> {
+    links: &'a mut Links,
+    flits: &'a mut [Flit],
+    size: usize,
+    base: u64,
+    /// Cycle of the window that runs.
+    now: usize,
+}
+
+impl Window<'_> {
+    /// In all cycles from the present one to `until`, credits that wait go with what flit there is.
+    fn return_until(&mut self, until: usize) {
+        if self.links.owing != 0 {
+            for cycle in self.now..until {
+                self.return_in(cycle);
+            }
+        }
+        self.now = until;
+    }
+
+    fn return_in(&mut self, cycle: usize) {
+        for port in bits(u64::from(self.links.owing)) {
+            let out = &mut self.links.out[port].credits;
+            if out.get(cycle).is_none()
+                && let Some(vc) = self.links.ends[port].next_credit()
+            {
+                out.set(cycle, vc);
+            }
+            let left = u8::from(self.links.ends[port].owes()) << port;
+            self.links.owing = self.links.owing & !(1 << port) | left;
+        }
+    }
+}
+
+impl FlitPorts for Window<'_> {
+    #[inline]
+    fn begin_cycle(&mut self, cycle: u64) {
+        self.return_until((cycle - self.base) as usize);
+    }
+
+    #[inline]
+    fn credits(&self, port: usize, vc: usize) -> u32 {
+        self.links.ends[port].credits(vc)
+    }
+
+    #[inline]
+    fn takes(&self, port: usize) -> bool {
+        self.links.down >> port & 1 == 0
+    }
+
+    #[inline]
+    fn push(&mut self, port: usize, vc: usize, flit: Flit) {
+        self.links.ends[port].send(vc);
+        self.links.out[port].phits |= 1 << self.now;
+        self.flits[self.links.peers[port] as usize * self.size + self.now] = flit;
+    }
+
+    #[inline]
+    fn front(&self, port: usize, vc: usize) -> u64 {
+        self.links.ends[port].buffer().front(vc)
+    }
+
+    #[inline]
+    fn pop(&mut self, port: usize, vc: usize) -> u64 {
+        self.links.owing |= 1 << port;
+        self.links.ends[port].pop(vc)
+    }
+}
+
+impl model::DirectRouter<T3e> for DirectRouter {
+    fn run(&mut self, chip: usize, base: u64, exchange: &mut Exchange<T3e>) -> bool {
+        let size = exchange.window;
+        let returned = self.take_arrivals(chip, base, exchange);
+        let Self {
+            crossbar, links, ..
+        } = self;
+        let mut window = Window {
+            links,
+            flits: &mut exchange.write.phits,
+            size,
+            base,
+            now: 0,
+        };
+        for cycle in 0..size {
+            for (port, returned) in returned.iter().enumerate() {
+                if let Some(vc) = returned.get(cycle) {
+                    window.links.ends[port].give(vc);
+                    crossbar.wake();
+                }
+            }
+            crossbar.run_until(base + cycle as u64 + 1, &mut window);
+        }
+        window.return_until(size);
+        crossbar.take_moved();
+        for (port, out) in self.links.out.iter_mut().enumerate() {
+            if *out != Arrivals::default() {
+                let flits = u64::from(out.phits.count_ones());
+                self.forwarded += flits;
+                self.links.sent[port] += flits;
+                exchange.send(self.links.peers[port], core::mem::take(out));
+            }
+        }
+        crossbar.next_cycle().is_some() || self.links.owing != 0
+    }
+
+    fn peer(&self, port: usize) -> Option<u32> {
+        Some(self.links.peers[port]).filter(|&slot| slot != NO_SLOT)
+    }
+
+    fn account(&self, port: usize) -> PortAccount {
+        let end = &self.links.ends[port];
+        let depths = match port {
+            PROCESSOR => Depths::PROCESSOR,
+            _ => Depths::PAPER,
+        };
+        let mut account = PortAccount {
+            places: Some(places(depths)),
+            ..PortAccount::default()
+        };
+        for (vc, owed) in end.owed().into_iter().enumerate() {
+            account.credits[vc] = end.credits(vc);
+            // Their places are free and nobody knows.
+            account.queued[vc] = end.buffer().len(vc) + owed;
+        }
+        account
+    }
+
+    fn sent(&self) -> &[u64] {
+        &self.links.sent
+    }
+
+    fn phits_inside(&self) -> u64 {
+        self.links.ends.iter().map(|end| end.buffer().flits()).sum()
+    }
+
+    fn view(&self) -> ChipView {
+        ChipView {
+            phits_by_stage: [model::DirectRouter::phits_inside(self), 0, 0],
+            phit_hops: self.forwarded,
+            overflows: self.links.overflows,
+            ..view(self.crossbar.counters())
+        }
+    }
+
+    fn set_link(&mut self, cycle: u64, port: usize, up: bool) {
+        debug_assert!(self.crossbar.cycle() <= cycle);
+        self.links.down = self.links.down & !(1 << port) | u8::from(!up) << port;
+        self.crossbar.wake();
+    }
+}
+
+/// What a router says of itself, whatever its links.
+pub(super) fn view(counters: &CrossbarCounters) -> ChipView {
+    ChipView {
+        stalls: [counters.stalled_input_cycles, 0, 0],
+        refused: counters.unroutable_packets,
+        discarded: [
+            counters.unroutable_packets + counters.cut_packets,
+            counters.discarded_flits,
+        ],
+        choices: [
+            counters.packets - counters.adaptive_packets,
+            counters.adaptive_packets,
+        ],
+        ..ChipView::default()
+    }
+}
+
+const _: () = assert!(VCS <= model::MAX_VCS);

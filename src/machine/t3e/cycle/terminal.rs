@@ -1,0 +1,278 @@
+//! A processor: an open-loop source, and a sink that takes a flit in every cycle.
+
+use super::T3e;
+use super::credits::Returned;
+use super::packet::{Assembly, Delivery, Message, Operation};
+use crate::kit::bits;
+use crate::machine::t3e::format::{Command, Flit, FlitKind, Name, PacketBuf, VCS, vc};
+use crate::machine::t3e::link::{Credits, Depths};
+use crate::sim::direct::exchange::{Arrivals, Exchange};
+use crate::sim::direct::model::{self, MAX_VCS, PortAccount, Terminal as _};
+use crate::sim::direct::shared;
+use crate::sim::direct::source::{NEVER, Source};
+
+type Shared = shared::Shared<T3e>;
+type Common = shared::Common<T3e>;
+
+/// What terminals need to know of packets.
+#[derive(Clone, Copy, Debug)]
+pub struct Format {
+    pub(super) operation: Operation,
+    pub(super) bytes: u8,
+    /// Requests keep their order: they do not adapt.
+    pub(super) ordered: bool,
+    /// Requests that a processor may have outstanding when it waits for responses.
+    pub(super) outstanding: usize,
+}
+
+impl Format {
+    pub(super) const fn commands(&self) -> [Command; 2] {
+        self.operation.commands(self.bytes)
+    }
+}
+
+/// A response to be sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Reply(Message);
+
+/// A source and sink behind one link.
+#[derive(Debug)]
+pub struct Terminal {
+    common: Common,
+    credits: Credits,
+    assembly: Assembly,
+    /// When the requests that wait for responses were born, by the low bits of their names.
+    births: Vec<u64>,
+    waiting: usize,
+}
+
+/// Bits of the name that tell the requests of a terminal apart that wait for responses.
+const SLOT_BITS: u32 = Name::ID_BITS;
+
+impl Terminal {
+    pub(super) fn new(number: u64, source: Source) -> Self {
+        Self {
+            common: Common::new(number, source),
+            credits: Credits::new(Depths::PROCESSOR.all()),
+            assembly: Assembly::default(),
+            births: Vec::new(),
+            waiting: 0,
+        }
+    }
+
+    /// Takes a flit that has arrived in cycle `now` on a channel.
+    #[inline]
+    pub(super) fn take(
+        &mut self,
+        now: u64,
+        (vc, word): (usize, u64),
+        assembly: &mut Assembly,
+        shared: &mut Shared,
+    ) {
+        if let Some(got) = assembly.take(vc, word, self.common.number as u16) {
+            self.arrived(now, got, shared);
+        }
+    }
+
+    /// A packet has arrived in cycle `now`.
+    fn arrived(&mut self, now: u64, got: Delivery, shared: &mut Shared) {
+        let Delivery {
+            command,
+            mut message,
+            ..
+        } = got;
+        if command.is_response() {
+            let place = message.name as usize & ((1 << SLOT_BITS) - 1);
+            let born = self
+                .births
+                .get_mut(place)
+                .map(|at| core::mem::replace(at, NEVER));
+            message.birth = born.unwrap_or(NEVER);
+            self.waiting -= usize::from(message.birth != NEVER);
+        }
+        let key = message.key(command);
+        let tally = &mut shared.tally;
+        tally.arrived_packets += 1;
+        tally.damaged += u64::from(!got.whole);
+        tally.arrived_keys = tally.arrived_keys.wrapping_add(key);
+        self.common.trace.add(now);
+        self.common.trace.add(key);
+        let is_answered = shared.request_reply && !command.is_response();
+        if is_answered {
+            tally.replies_made += 1;
+            let to = got.from;
+            self.common
+                .replies
+                .push_back((now + 1, Reply(Message { to, ..message })));
+        } else {
+            shared.message_arrived(message.birth.min(now), now);
+        }
+    }
+
+    /// A name for a request that is born in cycle `birth`.
+    fn name(&mut self, sequence: u32, birth: u64, waits: bool) -> u32 {
+        if !waits {
+            return sequence & ((1 << Name::BITS) - 1);
+        }
+        self.waiting += 1;
+        let free = self.births.iter().position(|at| *at == NEVER);
+        let place = free.unwrap_or_else(|| {
+            self.births.push(NEVER);
+            self.births.len() - 1
+        });
+        self.births[place] = birth;
+        place as u32 | (sequence & ((1 << (Name::BITS - SLOT_BITS)) - 1)) << SLOT_BITS
+    }
+
+    /// Sends what can be sent in a window in which these credits come; the cycles in which flits
+    /// were sent.
+    fn transmit(
+        &mut self,
+        base: u64,
+        credits: &Returned,
+        flits: &mut [Flit],
+        shared: &mut Shared,
+    ) -> u64 {
+        let mut sent = 0;
+        for (cycle, place) in flits.iter_mut().enumerate() {
+            if let Some(vc) = credits.get(cycle) {
+                self.credits.give(vc);
+            }
+            if self.common.packet.is_none() && self.common.is_up {
+                let due = self.due(shared).map(|due| due <= base + cycle as u64);
+                let room = [vc::REQUEST, vc::RESPONSE].map(|vc| self.credits.left(vc) > 0);
+                let may = [due[0] && room[0], due[1] && room[1]];
+                if may != [false, false]
+                    && let Some(packet) = self.next_packet(may, shared)
+                {
+                    self.common.packet = Some((packet, 0));
+                }
+            }
+            let Some((packet, done)) = &mut self.common.packet else {
+                continue;
+            };
+            let channel = channel(packet);
+            if self.credits.left(channel) == 0 {
+                continue;
+            }
+            let at = usize::from(*done);
+            *place = Flit::data(packet.flits()[at], channel, at == 0);
+            self.credits.take(channel);
+            sent |= 1 << cycle;
+            *done += 1;
+            if at + 1 == packet.flits().len() {
+                self.common.packet = None;
+                shared.tally.sent_packets += 1;
+            }
+        }
+        sent
+    }
+}
+
+/// The virtual channel on which a packet goes to its router.
+pub(super) fn channel(packet: &PacketBuf) -> usize {
+    match packet.is_response() {
+        true => vc::RESPONSE,
+        false => vc::REQUEST,
+    }
+}
+
+impl model::Terminal<T3e> for Terminal {
+    fn run_window(
+        &mut self,
+        index: usize,
+        base: u64,
+        exchange: &mut Exchange<T3e>,
+        shared: &mut Shared,
+    ) -> u64 {
+        let size = exchange.window;
+        let slot = exchange.terminal_slot(index) as usize;
+        let arrivals = core::mem::take(&mut exchange.read.arrivals[slot]);
+        let mut freed = Returned::default();
+        for cycle in bits(arrivals.phits) {
+            let flit = exchange.read.phits[slot * size + cycle];
+            if let FlitKind::Data(vc) = flit.control.kind() {
+                shared.tally.arrived_phits += 1;
+                freed.set(cycle, vc.into());
+                let own = self.common.number as u16;
+                if let Some(got) = self.assembly.take(vc.into(), flit.word, own) {
+                    self.arrived(base + cycle as u64, got, shared);
+                }
+            }
+        }
+        let at = self.common.peer as usize * size;
+        let flits = &mut exchange.write.phits[at..at + size];
+        let phits = self.transmit(base, &arrivals.credits, flits, shared);
+        let out = Arrivals {
+            phits,
+            credits: freed,
+        };
+        self.common.send(0, out, exchange, shared);
+        let next = self.common.next_cycle(base + size as u64);
+        // With as many requests outstanding as there may be, a response comes first.
+        match self.common.packet.is_none() && self.request_due(shared) == NEVER {
+            true => self.common.reply_due().max(base + size as u64),
+            false => next,
+        }
+    }
+
+    fn account(&self) -> PortAccount {
+        let mut account = PortAccount {
+            places: Some(places(Depths::PROCESSOR)),
+            ..PortAccount::default()
+        };
+        account.credits[..VCS].copy_from_slice(&self.credits.all());
+        account
+    }
+
+    fn next_request(&mut self, shared: &mut Shared) -> PacketBuf {
+        let source = &mut self.common.source;
+        let head = source.head();
+        let (to, _) = source.take(self.common.number, &shared.births, &shared.destinations);
+        let message = Message {
+            to: to as u16,
+            name: self.name(head.sequence, head.birth, shared.request_reply),
+            birth: head.birth,
+        };
+        let [command, _] = shared.format.commands();
+        shared.request_sent(message.key(command), head.birth);
+        message.request(command, self.common.number as u16, shared.format.ordered)
+    }
+
+    fn reply(Reply(message): Reply, shared: &mut Shared) -> PacketBuf {
+        let [_, command] = shared.format.commands();
+        shared.reply_sent(message.key(command));
+        message.response(command)
+    }
+
+    fn common(&self) -> &Common {
+        &self.common
+    }
+
+    fn common_mut(&mut self) -> &mut Common {
+        &mut self.common
+    }
+
+    fn request_due(&self, shared: &Shared) -> u64 {
+        let full = shared.request_reply && self.waiting >= shared.format.outstanding;
+        match full {
+            true => NEVER,
+            false => self.common.source.head().birth,
+        }
+    }
+
+    fn reserved(&self) -> u64 {
+        0
+    }
+
+    fn is_receiving(&self) -> bool {
+        self.assembly.is_open()
+    }
+}
+
+/// The depths of a link as the checkers want them.
+pub(super) fn places(depths: Depths) -> [u32; MAX_VCS] {
+    let mut places = [0; MAX_VCS];
+    places[..VCS].copy_from_slice(&depths.all());
+    places
+}

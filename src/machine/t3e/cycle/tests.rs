@@ -1,0 +1,1 @@
+//! Tori in virtual time.

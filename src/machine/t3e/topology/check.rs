@@ -1,0 +1,93 @@
+//! Finding what is wrong with a torus before a process starts.
+
+use super::model::{MAX_NODES, Torus};
+use crate::machine::t3e::route::{Dependencies, TablesError};
+use crate::net::{Effort, Mistake, MistakeKind as K, Mistakes, Network, NodeRef, Place};
+
+/// Nodes up to which a bounded check looks for circles. Of more, only what is unreachable is found.
+pub const MAX_FOLLOWED: u32 = 1_024;
+
+/// What is wrong with a torus, with this effort, and whether all packets were followed.
+///
+/// Structure first: name, numbers, what look-up tables can describe. Then the tables are made, and
+/// every pair of nodes that they know no way for is a mistake, but where one of them is said to be
+/// broken. Then the channels that packets hold while they wait for others are searched for a circle.
+pub(super) fn within(torus: &Torus, effort: Effort) -> (Mistakes, bool) {
+    let mut mistakes = torus.graph.judge_name();
+    mistakes.extend(structure(torus));
+    if !mistakes.is_empty() {
+        return (mistakes, false);
+    }
+    let routes = match torus.routes() {
+        Ok(routes) => routes,
+        Err(error) => {
+            mistakes.push(no_tables(error));
+            return (mistakes, false);
+        }
+    };
+    for &(from, processor) in routes.tables.unreachable() {
+        let to = torus.destinations[processor as usize];
+        if !routes.broken.is_isolated(to) {
+            mistakes.add(|| unreachable(torus, from, to));
+        }
+    }
+    let followed = effort == Effort::Exact || torus.shape.nodes() <= MAX_FOLLOWED;
+    if followed {
+        let entries = routes.tables.routes().map(|(from, _, mut entry)| {
+            entry.tag.adaptive &= torus.adaptive;
+            (from, entry)
+        });
+        let waits = Dependencies::of(&torus.shape, &routes.registers, entries);
+        if let Some(circle) = waits.circle() {
+            let named = |(place, direction, vc): &_| format!("{place} {direction} VC{vc}");
+            let names: Vec<String> = circle.0.iter().map(named).collect();
+            let mistake = Mistake::circle(Place::Network, &names);
+            let help = "write channels = \"time-of-crossing\", or break fewer links";
+            mistakes.push(mistake.help(help));
+        }
+    }
+    (mistakes, followed)
+}
+
+fn structure(torus: &Torus) -> Option<Mistake> {
+    let nodes = torus.shape.nodes();
+    if nodes > MAX_NODES {
+        let message =
+            format!("{nodes} nodes are too many: look-up tables can tell {MAX_NODES} apart");
+        let help = "write smaller sizes";
+        return Some(K::TooLarge.at(Place::Network, message).help(help));
+    }
+    (torus.spares >= nodes).then(|| {
+        let message = format!("of {nodes} nodes {} are spare", torus.spares);
+        let help = "leave some for processors";
+        K::BadValue.at(Place::Network, message).help(help)
+    })
+}
+
+fn no_tables(error: TablesError) -> Mistake {
+    let help = match error {
+        TablesError::NoBlock(_) => {
+            "above 544 processors the tables translate groups of four: sizes in X and Y have to be even, and spares \
+             a multiple of four"
+        }
+        TablesError::TooMany(_) | TablesError::NoNode { .. } => "write smaller sizes",
+    };
+    K::BadValue.at(Place::Network, error.to_string()).help(help)
+}
+
+fn unreachable(torus: &Torus, from: u32, to: u32) -> Mistake {
+    let name = |node| {
+        let router = torus.node_name(NodeRef::Chip(node));
+        format!("{router} {}", torus.shape.place(node))
+    };
+    let message = format!(
+        "packets of {} have no way to {}: none in direction order, with an initial or a final hop",
+        name(from),
+        name(to)
+    );
+    let help = match torus.defects.is_empty() {
+        true => "partial planes have to leave each node a way along Z",
+        false => "too many links in one place are broken: mend one of them, or cut the node off",
+    };
+    K::Unreachable.at(Place::Chip(to), message).help(help)
+}

@@ -1,0 +1,292 @@
+//! What a torus consists of.
+
+use super::channels::Channels;
+use super::defects::Defects;
+use super::routes::{Computed, destinations};
+use crate::chip::{ChipConfig, Grain};
+use crate::machine::t3e::link::{Depths, FlitLinkConfig, RATE, STANDARD};
+use crate::machine::t3e::route::{Broken, Direction, Shape};
+use crate::machine::t3e::router::{MAX_PROCESSORS, PROCESSOR, RouterRegisters};
+use crate::net::{
+    End, Graph, Network, NodeRef, OwnSettings, PlanError, Profile, Runtime, Settings,
+};
+
+/// Nodes at most: as many as processors that look-up tables can tell apart.
+pub const MAX_NODES: u32 = MAX_PROCESSORS as u32;
+
+/// Phits of an input of the carrier at least, of which it makes buffers for bursts: twice the 64
+/// that cover a round trip of the deepest inputs in emulated time, of 18 phits each.
+const CARRIER_PHITS: u32 = 64 * 18 * 2;
+
+/// What a torus is made from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TorusSpec {
+    /// Its name.
+    pub name: String,
+    /// Torus and partial planes.
+    pub shape: Shape,
+    /// Nodes at the end of the numbering that have no logical number at first.
+    pub spares: u32,
+    /// What is broken.
+    pub defects: Defects,
+    /// Whether tables let packets travel adaptively.
+    pub adaptive: bool,
+    /// Tables of virtual channels.
+    pub channels: Channels,
+    /// What holds for all nodes and links.
+    pub settings: Settings<TorusSettings>,
+}
+
+impl TorusSpec {
+    /// A torus of that shape as it usually is, named by it.
+    pub fn new(shape: Shape) -> Self {
+        Self {
+            name: Self::name_of(&shape),
+            shape,
+            spares: 0,
+            defects: Defects::default(),
+            adaptive: true,
+            channels: Channels::default(),
+            settings: Settings::default(),
+        }
+    }
+
+    /// The name by which a torus of that shape is generated: `t3e-8x8x8-8x4x2`. Names have no `+`.
+    pub fn name_of(shape: &Shape) -> String {
+        format!("t3e-{shape}").replace('+', "-")
+    }
+
+    /// The torus.
+    ///
+    /// # Panics
+    /// If a defect is at no node of its shape.
+    pub fn torus(self) -> Torus {
+        let Self {
+            name,
+            shape,
+            spares,
+            defects,
+            adaptive,
+            channels,
+            settings,
+        } = self;
+        let nodes = shape.nodes();
+        let mut graph = Graph::new(name, nodes, nodes);
+        for (from, direction, to) in shape.links() {
+            let ends = [(from, direction), (to, direction.opposite())];
+            let [a, b] = ends.map(|(node, direction)| End::chip(node, direction.index() as u8));
+            graph.join(a, b);
+        }
+        for node in 0..nodes {
+            let router = End::chip(node, PROCESSOR as u8);
+            graph.join(End::processor(node, 0), router);
+        }
+        let destinations = destinations(&shape, &defects.broken(&shape), spares);
+        Torus {
+            graph,
+            shape,
+            spares,
+            defects,
+            adaptive,
+            channels,
+            settings,
+            destinations,
+            computed: Computed::default(),
+        }
+    }
+}
+
+/// A torus.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Torus {
+    pub(super) graph: Graph,
+    pub(super) shape: Shape,
+    pub(super) spares: u32,
+    pub(super) defects: Defects,
+    pub(super) adaptive: bool,
+    pub(super) channels: Channels,
+    pub(super) settings: Settings<TorusSettings>,
+    /// The nodes of the logical processors.
+    pub(super) destinations: Vec<u32>,
+    pub(super) computed: Computed,
+}
+
+/// A torus has no settings of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TorusSettings;
+
+impl OwnSettings for TorusSettings {
+    /// A link of the machine never gives up: what waits for a link waits until it works again.
+    const GIVE_UP_MS: u64 = 0;
+    /// The E-registers of a user (a site's guide: 512, and 128 of the system).
+    const OUTSTANDING: u32 = 512;
+    const MAX_OUTSTANDING: u32 = 512;
+    const MEMORY_UNIT_BYTES: u64 = 64;
+}
+
+impl Torus {
+    /// Torus and partial planes.
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// Nodes and links.
+    pub fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    /// What holds for all nodes and links.
+    pub fn settings(&self) -> &Settings<TorusSettings> {
+        &self.settings
+    }
+
+    /// Nodes at the end of the numbering that had no logical number at first.
+    pub fn spares(&self) -> u32 {
+        self.spares
+    }
+
+    /// What is broken.
+    pub fn defects(&self) -> &Defects {
+        &self.defects
+    }
+
+    /// The same for those who compute routes.
+    pub fn broken(&self) -> Broken {
+        self.defects.broken(&self.shape)
+    }
+
+    /// Whether tables let packets travel adaptively.
+    pub fn is_adaptive(&self) -> bool {
+        self.adaptive
+    }
+
+    /// Tables of virtual channels.
+    pub fn channels(&self) -> Channels {
+        self.channels
+    }
+
+    /// The nodes of the logical processors, by number.
+    pub fn destinations(&self) -> &[u32] {
+        &self.destinations
+    }
+
+    /// The number of the logical processor at a node; a spare one, and one that a spare has replaced,
+    /// has none.
+    pub fn processor(&self, node: u32) -> Option<u16> {
+        let own = |&number: &usize| self.destinations[number] == node;
+        // Nearly all are at the node of their own number.
+        let first = Some(node as usize).filter(|&number| number < self.destinations.len());
+        let found = first.filter(own).or_else(|| {
+            let mut numbers = 0..self.destinations.len();
+            numbers.find(own)
+        });
+        found.map(|number| number as u16)
+    }
+
+    /// What the router of a node takes for the number of its processor: a spare has its node's until
+    /// it gets another, which no look-up table knows a way to. One that was replaced has the number
+    /// of the processor that it was.
+    pub(super) fn own_number(&self, node: u32) -> u16 {
+        self.processor(node).unwrap_or(node as u16)
+    }
+
+    /// The link of a node in a direction, or to its processor.
+    pub fn link_at(&self, node: u32, port: u8) -> Option<usize> {
+        let end = End::chip(node, port);
+        let mut links = self.graph.links.iter();
+        links.position(|link| link.a == end || link.b == end)
+    }
+
+    /// Whether a link between routers, or to a processor, is said to be broken, or one of its nodes.
+    ///
+    /// # Panics
+    /// If there is no such link.
+    pub fn is_broken(&self, link: usize) -> bool {
+        use super::defects::Defect;
+        let link = &self.graph.links[link];
+        [link.a, link.b].into_iter().any(|end| match end.node {
+            NodeRef::Processor(node) => self.defects.has(Defect::Node(node)),
+            NodeRef::Chip(node) => {
+                let direction = Direction::ALL.get(usize::from(end.port));
+                let defect = direction.map(|&direction| Defect::Link(node, direction));
+                self.defects.has(Defect::Node(node))
+                    || defect.is_some_and(|defect| self.defects.has(defect))
+            }
+        })
+    }
+
+    /// The same torus with packets that may adapt or not, and with these tables of channels, where
+    /// something is chosen.
+    #[must_use]
+    pub fn choosing(&self, adaptive: Option<bool>, channels: Option<Channels>) -> Self {
+        let adaptive = adaptive.unwrap_or(self.adaptive);
+        let channels = channels.unwrap_or(self.channels);
+        let is_same = (adaptive, channels) == (self.adaptive, self.channels);
+        Self {
+            adaptive,
+            channels,
+            computed: match is_same {
+                true => self.computed.clone(),
+                false => Computed::default(),
+            },
+            ..self.clone()
+        }
+    }
+
+    /// The configuration of a router.
+    ///
+    /// # Errors
+    /// See [`PlanError`].
+    pub fn router(
+        &self,
+        router: u32,
+        runtime: &Runtime,
+    ) -> Result<ChipConfig<RouterRegisters, FlitLinkConfig>, PlanError> {
+        let node = NodeRef::Chip(router);
+        let name = self.node_name(node).into_owned();
+        let registers = self.registers_of(router);
+        Ok(ChipConfig {
+            registers: registers
+                .map_err(|error| PlanError::Refused(format!("`{name}` has no tables: {error}")))?,
+            name,
+            ports: self.ports(node, runtime)?,
+            grain: runtime.grain.unwrap_or(Grain::Flit),
+            clock: runtime.clock.unwrap_or(self.settings.clock),
+        })
+    }
+
+    /// The ports of a node with the configurations of their links, in order.
+    ///
+    /// # Errors
+    /// See [`PlanError`].
+    pub fn ports(
+        &self,
+        node: NodeRef,
+        runtime: &Runtime,
+    ) -> Result<Vec<(u8, FlitLinkConfig)>, PlanError> {
+        let profile = runtime.profile.unwrap_or(self.settings.profile);
+        // Packets end where processors are.
+        let corrects = matches!(node, NodeRef::Processor(_));
+        let depths = |port| match profile {
+            Profile::Live => Depths::LIVE,
+            Profile::Paper if corrects || usize::from(port) == PROCESSOR => Depths::PROCESSOR,
+            Profile::Paper => Depths::PAPER,
+        };
+        let of = (self, &self.settings);
+        let carriers = self.graph.ports(of, node, (STANDARD, RATE), runtime)?;
+        let configured = |(port, mut carrier): (u8, crate::link::LinkConfig)| {
+            // The carrier is no part of the machine: it must not be what flits wait for.
+            let phits = &mut carrier.profile.input_phits_per_vc;
+            *phits = (*phits).max(CARRIER_PHITS);
+            let link = FlitLinkConfig {
+                carrier,
+                depths: depths(port),
+                corrects,
+            };
+            (port, link)
+        };
+        let mut ports: Vec<_> = carriers.into_iter().map(configured).collect();
+        ports.sort_by_key(|(port, _)| *port);
+        Ok(ports)
+    }
+}

@@ -1,0 +1,82 @@
+//! The torus as a network among those of all machines.
+
+use super::check;
+use super::model::Torus;
+use crate::device::Device;
+use crate::machine::t3e::pe::{Pe, PeConfig};
+use crate::machine::t3e::router::T3eRouter;
+use crate::net::{Effort, Mistakes, Network, NodeRef, PlanError, Runtime, of_graph};
+use crate::time::{Duration, Time};
+
+/// Responses that may wait for the link of a processor.
+const ANSWERS: usize = 64;
+
+impl Network for Torus {
+    of_graph!(graph);
+
+    fn summary(&self) -> String {
+        let spares = match self.spares {
+            0 => String::new(),
+            spares => format!(" ({spares} spare)"),
+        };
+        let broken = match self.defects.is_empty() {
+            true => String::new(),
+            false => format!(", broken: {}", self.defects),
+        };
+        format!(
+            "{}: torus of {}, {} nodes{spares}, {} links{broken}, {}",
+            self.graph.name,
+            self.shape,
+            self.shape.nodes(),
+            self.graph.links.len(),
+            self.settings.headline()
+        )
+    }
+
+    fn write(&self) -> String {
+        super::write::write(self)
+    }
+
+    fn judge(&self, effort: Effort) -> (Mistakes, bool) {
+        check::within(self, effort)
+    }
+
+    fn device(
+        &self,
+        node: &str,
+        runtime: &Runtime,
+        now: Time,
+    ) -> Result<Box<dyn Device>, PlanError> {
+        match self.graph.find(node)? {
+            NodeRef::Chip(router) => {
+                let config = self.router(router, runtime)?;
+                Ok(Box::new(T3eRouter::new(config, now)))
+            }
+            NodeRef::Processor(nic) => self.processor_device(nic, runtime, now),
+        }
+    }
+}
+
+impl Torus {
+    /// The network interface of a processor.
+    fn processor_device(
+        &self,
+        nic: u32,
+        runtime: &Runtime,
+        now: Time,
+    ) -> Result<Box<dyn Device>, PlanError> {
+        let settings = &self.settings;
+        let config = PeConfig {
+            number: self.own_number(nic),
+            nics: self.destinations.len() as u16,
+            link: self.ports(NodeRef::Processor(nic), runtime)?.remove(0).1,
+            memory_bytes: settings.memory_bytes,
+            outstanding: settings.outstanding,
+            // Responses have channels of their own.
+            answers: ANSWERS,
+            timeout: Duration::from_ms(settings.request_timeout_ms),
+            incarnation: runtime.incarnation,
+        };
+        Ok(Box::new(Pe::new(config, now)))
+    }
+}

@@ -1,0 +1,4 @@
+//! Descriptions that come with the command.
+
+/// Names and texts.
+pub const READY: &[(&str, &str)] = &[];
