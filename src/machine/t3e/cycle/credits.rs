@@ -11,12 +11,6 @@ const CYCLES: usize = 4;
 pub struct Returned([u8; CYCLES]);
 
 impl Returned {
-    /// Whether there are any.
-    #[inline]
-    pub(super) fn any(&self) -> bool {
-        *self != Self::default()
-    }
-
     /// The channel whose credit comes in a cycle.
     #[inline]
     pub(super) fn get(&self, cycle: usize) -> Option<usize> {
@@ -61,7 +55,6 @@ mod tests {
     #[test]
     fn credits_travel_in_their_cycles() {
         let mut sent = Returned::default();
-        assert!(!sent.any());
         sent.set(0, 4);
         sent.set(2, 1);
         assert_eq!(

@@ -170,6 +170,7 @@ impl FlitPorts for Window<'_> {
 impl model::DirectRouter<T3e> for DirectRouter {
     fn run(&mut self, chip: usize, base: u64, exchange: &mut Exchange<T3e>) -> bool {
         let size = exchange.window;
+        self.crossbar.rest_until(base);
         let returned = self.take_arrivals(chip, base, exchange);
         let Self {
             crossbar, links, ..

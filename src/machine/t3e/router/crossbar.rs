@@ -106,6 +106,13 @@ impl Crossbar {
         self.awake = true;
     }
 
+    /// Lets time pass up to `cycle`, in which nothing moved.
+    #[inline]
+    pub fn rest_until(&mut self, cycle: u64) {
+        debug_assert!(!self.awake || self.cycle >= cycle, "it has work to do before");
+        self.cycle = self.cycle.max(cycle);
+    }
+
     /// Something has changed at an output: a credit came, or the link went up.
     #[inline]
     pub fn wake(&mut self) {
