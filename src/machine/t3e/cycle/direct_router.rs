@@ -74,26 +74,29 @@ impl DirectRouter {
         chip: usize,
         base: u64,
         exchange: &mut Exchange<T3e>,
-    ) -> [Returned; PORTS] {
+    ) -> (u8, [Returned; PORTS]) {
         let size = exchange.window;
         let mut returned = [Returned::default(); PORTS];
+        let mut ports = 0;
         for port in bits(core::mem::take(&mut exchange.read.chip_ports[chip])) {
             let slot = Exchange::<T3e>::chip_slot(chip, port) as usize;
             let arrivals = core::mem::take(&mut exchange.read.arrivals[slot]);
-            returned[port] = arrivals.credits;
+            if arrivals.credits != Returned::default() {
+                returned[port] = arrivals.credits;
+                ports |= 1 << port;
+            }
             for cycle in bits(arrivals.phits) {
                 let flit = exchange.read.phits[slot * size + cycle];
                 if let FlitKind::Data(vc) = flit.control.kind() {
                     if self.links.ends[port].receive(vc.into(), flit) {
-                        self.crossbar
-                            .announce(base + cycle as u64, port, vc.into(), 1);
+                        self.crossbar.announce(base + cycle as u64, port, vc.into());
                     } else {
                         self.links.overflows += 1;
                     }
                 }
             }
         }
-        returned
+        (ports, returned)
     }
 }
 
@@ -171,7 +174,8 @@ impl model::DirectRouter<T3e> for DirectRouter {
     fn run(&mut self, chip: usize, base: u64, exchange: &mut Exchange<T3e>) -> bool {
         let size = exchange.window;
         self.crossbar.rest_until(base);
-        let returned = self.take_arrivals(chip, base, exchange);
+        let (returning, returned) = self.take_arrivals(chip, base, exchange);
+        let owing = self.links.owing;
         let Self {
             crossbar, links, ..
         } = self;
@@ -183,8 +187,8 @@ impl model::DirectRouter<T3e> for DirectRouter {
             now: 0,
         };
         for cycle in 0..size {
-            for (port, returned) in returned.iter().enumerate() {
-                if let Some(vc) = returned.get(cycle) {
+            for port in bits(u64::from(returning)) {
+                if let Some(vc) = returned[port].get(cycle) {
                     window.links.ends[port].give(vc);
                     crossbar.wake();
                 }
@@ -192,8 +196,9 @@ impl model::DirectRouter<T3e> for DirectRouter {
             crossbar.run_until(base + cycle as u64 + 1, &mut window);
         }
         window.return_until(size);
-        crossbar.take_moved();
-        for (port, out) in self.links.out.iter_mut().enumerate() {
+        let moved = crossbar.take_moved() | u64::from(owing);
+        for port in bits(moved) {
+            let out = &mut self.links.out[port];
             if *out != Arrivals::default() {
                 let flits = u64::from(out.phits.count_ones());
                 self.forwarded += flits;

@@ -47,14 +47,44 @@ const fn parity(word: u64) -> u64 {
     (word.count_ones() & 1) as u64
 }
 
+/// For each byte of a word, at its place: a bit for each mask whose parity it changes.
+const fn parities(masks: [u64; 6]) -> [[u8; 256]; 8] {
+    let mut tables = [[0; 256]; 8];
+    let mut byte = 0;
+    while byte < 8 {
+        let mut value = 0;
+        while value < 256 {
+            let word = (value as u64) << (8 * byte);
+            let mut mask = 0;
+            while mask < 6 {
+                tables[byte][value] |= (parity(word & masks[mask]) as u8) << mask;
+                mask += 1;
+            }
+            tables[byte][value] |= (parity(word) as u8) << 6;
+            value += 1;
+        }
+        byte += 1;
+    }
+    tables
+}
+
+static HEADER_PARITIES: [[u8; 256]; 8] = parities(HEADER_MASKS);
+static COLUMN_PARITIES: [[u8; 256]; 8] = parities(COLUMN_MASKS);
+
+/// The parities of a word under all masks, and above them its own.
+#[inline]
+fn look_up(tables: &[[u8; 256]; 8], word: u64) -> u64 {
+    let bytes = word.to_le_bytes();
+    let found = tables.iter().zip(bytes);
+    found
+        .fold(0, |all, (table, byte)| all ^ table[usize::from(byte)])
+        .into()
+}
+
 /// The six bits of a header's Hamming code.
 #[inline]
 fn hamming(information: u64) -> u64 {
-    let mut code = 0;
-    for (bit, mask) in HEADER_MASKS.iter().enumerate() {
-        code |= parity(information & mask) << bit;
-    }
-    code
+    look_up(&HEADER_PARITIES, information) & 0x3f
 }
 
 /// The header flit of 57 bits: with six bits of Hamming code above them and the parity of all as
@@ -115,11 +145,8 @@ impl DataCheck {
     /// Its eleven bits: places, and the parity above them.
     #[inline]
     pub fn bits(&self) -> u16 {
-        let mut place = u64::from(self.rows) << 6;
-        for (bit, mask) in COLUMN_MASKS.iter().enumerate() {
-            place |= parity(self.columns & mask) << bit;
-        }
-        place as u16 | (parity(self.columns) as u16) << 10
+        let columns = look_up(&COLUMN_PARITIES, self.columns) as u16;
+        self.rows << 6 | columns & 0x3f | (columns >> 6) << 10
     }
 
     /// The check of `words`.

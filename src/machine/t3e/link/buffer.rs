@@ -128,6 +128,17 @@ impl FlitBuffer {
         }
     }
 
+    /// The same where nothing is ever wrong: a flit of what an ideal link carries. Whether it found
+    /// its place.
+    #[inline]
+    pub fn receive_ideal(&mut self, vc: usize, word: u64) -> bool {
+        let has_place = self.channels[vc].len < self.depths.of(vc);
+        if has_place {
+            self.channels[vc].push(word);
+        }
+        has_place
+    }
+
     /// A packet begins. Whether its header can be read.
     #[inline]
     fn begin(&mut self, vc: usize, word: u64) -> bool {

@@ -34,7 +34,7 @@ impl IdealEnd {
     /// A flit arrives. Whether it found its place.
     #[inline]
     pub fn receive(&mut self, vc: usize, flit: Flit) -> bool {
-        self.buffer.receive(vc, flit)
+        self.buffer.receive_ideal(vc, flit.word)
     }
 
     /// Takes the oldest flit of `vc`; its credit is owed.

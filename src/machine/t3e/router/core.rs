@@ -77,8 +77,7 @@ impl ChipCore for RouterCore {
     #[inline]
     fn changed(&mut self, port: usize, vc: usize, change: Change) {
         if let Change::Arrived(flits) = change {
-            let cycle = self.crossbar.cycle();
-            self.crossbar.announce(cycle, port, vc, flits);
+            self.crossbar.enqueue(port, vc, flits);
         }
     }
 

@@ -55,6 +55,8 @@ pub struct Crossbar {
     /// Ports at which something is coming, and with flits that are ready, one bit each.
     coming: u8,
     ready: u8,
+    /// Outputs whose wires somebody may have, one bit each.
+    held: u8,
     cycle: u64,
     quiet: u32,
     awake: bool,
@@ -68,14 +70,18 @@ pub struct Crossbar {
 struct Cycle {
     /// Outputs whose wires are taken, one bit each.
     used: u8,
-    /// Channels that can send, by output.
+    /// Outputs of which a channel can send, and which channels.
+    sending: u8,
     can: [u8; PORTS],
-    /// Who asks for the adaptive channel, by output.
+    /// Outputs whose adaptive channel somebody asks for, and who.
+    adapting: u8,
     adaptive: [u64; PORTS],
-    /// Inputs that ask with a header, with its channel.
-    asking: [u8; PORTS],
-    /// Headers that came and might go straight through: by input, channel and 1.
-    straight: [u8; PORTS],
+    /// Inputs that ask with a header, and its channel.
+    asking: u8,
+    headers: [u8; PORTS],
+    /// Inputs at which a header came that might go straight through, and its channel.
+    straight: u8,
+    straights: [u8; PORTS],
 }
 
 impl Crossbar {
@@ -90,6 +96,7 @@ impl Crossbar {
             arrivals: Default::default(),
             coming: 0,
             ready: 0,
+            held: 0,
             cycle: 0,
             quiet: 0,
             awake: false,
@@ -98,10 +105,18 @@ impl Crossbar {
         }
     }
 
-    /// Flits of `vc` come in at `port` in `cycle`, which has not run: they are in the input already.
+    /// A flit of `vc` comes in at `port` in `cycle`, which has not run and is no more than eight
+    /// cycles ahead: it is in the input already.
     #[inline]
-    pub fn announce(&mut self, cycle: u64, port: usize, vc: usize, flits: u32) {
-        self.arrivals[port].announce(cycle, vc, flits);
+    pub fn announce(&mut self, cycle: u64, port: usize, vc: usize) {
+        self.arrivals[port].announce(cycle, vc);
+        self.coming |= 1 << port;
+        self.awake = true;
+    }
+
+    /// Flits of `vc` have come at `port`, and come in one by one from now on.
+    pub fn enqueue(&mut self, port: usize, vc: usize, flits: u32) {
+        self.arrivals[port].enqueue(vc, flits);
         self.coming |= 1 << port;
         self.awake = true;
     }
@@ -109,7 +124,10 @@ impl Crossbar {
     /// Lets time pass up to `cycle`, in which nothing moved.
     #[inline]
     pub fn rest_until(&mut self, cycle: u64) {
-        debug_assert!(!self.awake || self.cycle >= cycle, "it has work to do before");
+        debug_assert!(
+            !self.awake || self.cycle >= cycle,
+            "it has work to do before"
+        );
         self.cycle = self.cycle.max(cycle);
     }
 
@@ -173,10 +191,8 @@ impl Crossbar {
             self.collect_requests(&mut cycle, ports);
             self.arbitrate(&mut cycle, ports);
         }
-        for port in bits(u64::from(self.coming)) {
-            if cycle.straight[port] != 0 {
-                self.try_straight(port, &mut cycle, ports);
-            }
+        for port in bits(u64::from(cycle.straight)) {
+            self.try_straight(port, &mut cycle, ports);
         }
         self.cycle += 1;
         if self.counters.flits + self.counters.discarded_flits != before || self.coming != 0 {
@@ -188,52 +204,57 @@ impl Crossbar {
     }
 
     /// Flits come out of the stages of inputs and into them, or follow their packet past both.
+    #[inline]
     fn take_arrivals(&mut self, cycle: &mut Cycle, ports: &mut impl FlitPorts) {
         let now = self.cycle;
         for port in bits(u64::from(self.coming)) {
-            let input = &mut self.inputs[port];
-            let ripe = self.arrivals[port].ripen(now, STAGES[port], &mut input.ready);
-            if ripe != 0 {
-                input.ripened(ripe);
+            if let Some(vc) = self.arrivals[port].ripen(now, STAGES[port]) {
+                self.inputs[port].ripened(vc);
                 self.ready |= 1 << port;
-                for vc in bits(u64::from(ripe)) {
-                    self.look_at(port, vc, ports);
-                }
+                self.look_at(port, vc, ports);
             }
-            while let Some((vc, flits)) = self.arrivals[port].next(now) {
-                let was_empty = self.inputs[port].held[vc] == 0;
-                self.inputs[port].held[vc] += flits;
-                cycle.straight[port] = 0;
-                if !was_empty || port == PROCESSOR {
-                    continue;
+            if let Some(vc) = self.arrivals[port].next(now) {
+                let input = &mut self.inputs[port];
+                input.held[vc] += 1;
+                if input.held[vc] == 1 && port != PROCESSOR {
+                    self.came_first(port, vc, cycle, ports);
                 }
-                match self.inputs[port].fronts[vc] {
-                    Front::Unknown => {
-                        self.look_at(port, vc, ports);
-                        cycle.straight[port] = vc as u8 + 1;
-                    }
-                    Front::Flowing { out, vc: to, .. } if out == straight(port) => {
-                        let (out, to) = (usize::from(out), usize::from(to));
-                        let has_wires = self.outputs[out].is_held_for(to);
-                        if has_wires && cycle.used >> out & 1 == 0 && ports.credits(out, to) > 0 {
-                            self.pass(port, vc, cycle, ports);
-                        }
-                    }
-                    _ => {}
-                }
-            }
-            if !self.arrivals[port].any() {
+            } else if !self.arrivals[port].any() {
                 self.coming &= !(1 << port);
-                // It is looked at once more if something might go straight through.
-                self.coming |= u8::from(cycle.straight[port] != 0) << port;
             }
+        }
+    }
+
+    /// A flit came to a channel without any: it may go past the stages and the crossbar.
+    #[inline]
+    fn came_first(
+        &mut self,
+        port: usize,
+        vc: usize,
+        cycle: &mut Cycle,
+        ports: &mut impl FlitPorts,
+    ) {
+        match self.inputs[port].fronts[vc] {
+            Front::Unknown => {
+                self.look_at(port, vc, ports);
+                cycle.straight |= 1 << port;
+                cycle.straights[port] = vc as u8;
+            }
+            Front::Flowing { out, vc: to, .. } if out == straight(port) => {
+                let (out, to) = (usize::from(out), usize::from(to));
+                let has_wires = self.outputs[out].is_held_for(to);
+                if has_wires && cycle.used >> out & 1 == 0 && ports.credits(out, to) > 0 {
+                    self.pass(port, vc, cycle, ports);
+                }
+            }
+            _ => {}
         }
     }
 
     /// A flit goes on that is not in the stages of its input.
     #[inline]
     fn pass(&mut self, port: usize, vc: usize, cycle: &mut Cycle, ports: &mut impl FlitPorts) {
-        self.arrivals[port].forward();
+        self.arrivals[port].forward(self.cycle);
         let input = &mut self.inputs[port];
         // The crossbar never had it.
         input.ready[vc] += 1;
@@ -318,6 +339,7 @@ impl Crossbar {
                     let (out, to) = (usize::from(out), usize::from(to));
                     if ports.credits(out, to) > 0 {
                         cycle.can[out] |= 1 << to;
+                        cycle.sending |= 1 << out;
                     } else {
                         self.inputs[port].give_up();
                     }
@@ -331,20 +353,20 @@ impl Crossbar {
                         let room = ports.credits(out, vc::ADAPTIVE) >= wants.flits.into()
                             && ports.takes(out);
                         cycle.adaptive[out] |= u64::from(room) << who;
+                        cycle.adapting |= u8::from(room) << out;
                     }
-                    cycle.asking[port] = vc as u8 + 1;
+                    cycle.asking |= 1 << port;
+                    cycle.headers[port] = vc as u8;
                 }
                 Front::Discarded { .. } => self.discard(port, vc, ports),
                 Front::Unknown => {}
             }
         }
-        for (output, asking) in self.outputs.iter_mut().zip(cycle.adaptive) {
-            output.award_adaptive(asking);
+        for out in bits(u64::from(cycle.adapting)) {
+            self.outputs[out].award_adaptive(cycle.adaptive[out]);
         }
-        for port in bits(u64::from(self.ready)) {
-            if let Some(vc) = cycle.asking[port].checked_sub(1) {
-                self.claim(port, vc.into(), cycle, ports);
-            }
+        for port in bits(u64::from(cycle.asking)) {
+            self.claim(port, cycle.headers[port].into(), cycle, ports);
         }
     }
 
@@ -360,6 +382,7 @@ impl Crossbar {
         let mut goes = false;
         if self.outputs[out].owner(to) == who && ports.credits(out, to) > 0 && ports.takes(out) {
             cycle.can[out] |= 1 << to;
+            cycle.sending |= 1 << out;
             goes = true;
         }
         if let Some(out) = wants.adaptive.map(usize::from)
@@ -368,6 +391,7 @@ impl Crossbar {
             && ports.takes(out)
         {
             cycle.can[out] |= 1 << vc::ADAPTIVE;
+            cycle.sending |= 1 << out;
             goes = true;
         }
         if !goes {
@@ -376,32 +400,33 @@ impl Crossbar {
     }
 
     /// Every output lets one of its channels send.
+    #[inline]
     fn arbitrate(&mut self, cycle: &mut Cycle, ports: &mut impl FlitPorts) {
-        let mut wins = [0_u64; PORTS];
-        let mut winners = [NONE; PORTS];
-        for out in 0..PORTS {
-            if cycle.used >> out & 1 != 0 {
-                continue; // What goes straight through has the wires.
-            }
-            if let Some(to) = self.outputs[out].arbitrate(cycle.can[out]) {
-                let port = usize::from(self.outputs[out].owner(to)) / VCS;
-                wins[port] |= 1 << out;
-                winners[out] = to as u8;
+        // What goes straight through has the wires of its output; who had those of an output and
+        // has nothing to send now loses them.
+        for out in bits(u64::from(self.held & !cycle.sending & !cycle.used)) {
+            self.outputs[out].bubble();
+        }
+        self.held &= cycle.sending | cycle.used;
+        let mut winners: [(u8, u8, u8); PORTS] = [(NONE, 0, 0); PORTS];
+        let mut won = 0_u8;
+        for out in bits(u64::from(cycle.sending & !cycle.used)) {
+            let to = self.outputs[out].arbitrate(cycle.can[out]);
+            self.held |= 1 << out;
+            let who = usize::from(self.outputs[out].owner(to));
+            let (port, vc) = (who / VCS, who % VCS);
+            // Of two outputs an input takes the adaptive channel (section 7).
+            if won >> port & 1 == 0 || to == vc::ADAPTIVE {
+                won |= 1 << port;
+                winners[port] = (out as u8, to as u8, vc as u8);
             }
         }
-        for port in bits(u64::from(self.ready)) {
-            let Some(vc) = self.inputs[port].choose() else {
-                continue;
-            };
-            if wins[port] == 0 {
-                self.counters.stalled_input_cycles += 1;
-                continue;
-            }
-            // Of two outputs it takes the adaptive channel (section 7).
-            let adaptive = bits(wins[port]).find(|out| usize::from(winners[*out]) == vc::ADAPTIVE);
-            let out = adaptive.unwrap_or(wins[port].trailing_zeros() as usize);
-            self.go(port, vc, (out, winners[out].into()));
-            self.forward(port, vc, cycle, ports);
+        let stalled = (self.ready & !won).count_ones();
+        self.counters.stalled_input_cycles += u64::from(stalled);
+        for port in bits(u64::from(won)) {
+            let (out, to, vc) = winners[port];
+            self.go(port, vc.into(), (out.into(), to.into()));
+            self.forward(port, vc.into(), cycle, ports);
         }
     }
 
@@ -447,6 +472,7 @@ impl Crossbar {
         let flit = Flit::data(header.unwrap_or(word), to, header.is_some());
         ports.push(out, to, flit);
         cycle.used |= 1 << out;
+        self.held |= 1 << out;
         self.moved |= 1 << port | 1 << out;
         self.counters.flits += 1;
         if is_last {
@@ -487,7 +513,7 @@ impl Crossbar {
 
     /// A header that has just come goes straight through if nothing stands against it (section 7).
     fn try_straight(&mut self, port: usize, cycle: &mut Cycle, ports: &mut impl FlitPorts) {
-        let vc = usize::from(cycle.straight[port] - 1);
+        let vc = usize::from(cycle.straights[port]);
         let Front::Waiting(wants) = self.inputs[port].fronts[vc] else {
             return;
         };

@@ -101,10 +101,11 @@ impl Input {
         }
     }
 
-    /// More flits of these channels are ready.
+    /// A flit of `vc` is ready.
     #[inline]
-    pub fn ripened(&mut self, channels: u8) {
-        self.channels |= channels;
+    pub fn ripened(&mut self, vc: usize) {
+        self.ready[vc] += 1;
+        self.channels |= 1 << vc;
     }
 
     /// A flit of `vc` leaves that was ready.
@@ -124,8 +125,10 @@ mod tests {
     fn a_channel_asks_until_it_gives_up_or_runs_dry() {
         let mut input = Input::default();
         assert_eq!(input.choose(), None);
-        (input.ready, input.held) = ([2; VCS], [2; VCS]);
-        input.ripened(0b10011);
+        input.held = [2; VCS];
+        for vc in [0, 0, 1, 1, 4, 4] {
+            input.ripened(vc);
+        }
         assert_eq!((input.choose(), input.choose()), (Some(0), Some(0)));
         input.give_up();
         assert_eq!(input.choose(), Some(1));

@@ -100,22 +100,25 @@ impl Output {
         self.holder == NONE || usize::from(self.holder) == vc
     }
 
-    /// The channel, of those that can send now, which has the wires in this cycle.
+    /// The channel, of those that can send now, of which there are some, that has the wires in this
+    /// cycle.
     #[inline]
-    pub fn arbitrate(&mut self, can: u8) -> Option<usize> {
-        if can == 0 {
-            self.holder = NONE;
-            return None;
-        }
+    pub fn arbitrate(&mut self, can: u8) -> usize {
         if self.holder != NONE && can >> self.holder & 1 != 0 {
-            return Some(self.holder.into());
+            return self.holder.into();
         }
         // The adaptive channel comes last, unless it is in the middle of a packet.
         let adaptive = 1 << vc::ADAPTIVE;
         let first = can & (!adaptive | self.started);
         let among = if first != 0 { first } else { can };
         self.holder = next(among.into(), self.turn);
-        Some(self.holder.into())
+        self.holder.into()
+    }
+
+    /// Whoever has the wires has nothing to send.
+    #[inline]
+    pub fn bubble(&mut self) {
+        self.holder = NONE;
     }
 
     /// A header of `who` leaves on `vc`.
@@ -194,22 +197,14 @@ mod tests {
         let mut output = Output::default();
         output.award_adaptive(1 << 5);
         output.ask(1, 6);
-        assert_eq!(output.arbitrate(1 << 4 | 1 << 1), Some(1));
+        assert_eq!(output.arbitrate(1 << 4 | 1 << 1), 1);
         output.begin(1, 6);
-        assert_eq!(output.arbitrate(1 << 4), Some(4), "the other has nothing");
+        assert_eq!(output.arbitrate(1 << 4), 4, "the other has nothing");
         output.begin(4, 5);
-        assert_eq!(
-            output.arbitrate(1 << 4 | 1 << 1),
-            Some(4),
-            "it has the wires"
-        );
-        assert_eq!(output.arbitrate(0), None);
-        assert_eq!(
-            output.arbitrate(1 << 4 | 1 << 1),
-            Some(1),
-            "from the first on"
-        );
+        assert_eq!(output.arbitrate(1 << 4 | 1 << 1), 4, "it has the wires");
+        output.bubble();
+        assert_eq!(output.arbitrate(1 << 4 | 1 << 1), 1, "from the first on");
         output.end(1);
-        assert_eq!(output.arbitrate(1 << 4 | 1 << 0), Some(4), "in turn");
+        assert_eq!(output.arbitrate(1 << 4 | 1 << 0), 4, "in turn");
     }
 }

@@ -90,19 +90,12 @@ fn packet(command: Command, tag: Tag) -> Vec<u64> {
     words
 }
 
-/// Lets a packet come in on `vc` of `port`, a flit a cycle from `cycle` on.
-fn give(
-    bench: &mut Bench,
-    crossbar: &mut Crossbar,
-    port: usize,
-    vc: usize,
-    cycle: u64,
-    words: &[u64],
-) {
-    for (at, word) in (0..).zip(words) {
+/// Lets a packet come in on `vc` of `port`, a flit a cycle from now on.
+fn give(bench: &mut Bench, crossbar: &mut Crossbar, (port, vc): (usize, usize), words: &[u64]) {
+    for (at, word) in words.iter().enumerate() {
         assert!(bench.inputs[port].receive(vc, Flit::data(*word, vc, at == 0)));
-        crossbar.announce(cycle + at, port, vc, 1);
     }
+    crossbar.enqueue(port, vc, words.len() as u32);
 }
 
 fn cycles(bench: &Bench, port: usize) -> Vec<u64> {
@@ -118,7 +111,8 @@ fn straight_through_and_turns_take_their_times() {
     ] {
         let (mut bench, mut crossbar) = (Bench::default(), crossbar());
         let words = packet(Command::Put1, tag(to, false));
-        give(&mut bench, &mut crossbar, FROM_X, 0, 10, &words);
+        crossbar.rest_until(10);
+        give(&mut bench, &mut crossbar, (FROM_X, 0), &words);
         crossbar.run(&mut bench);
         let due: Vec<u64> = (10 + wait..14 + wait).collect();
         assert_eq!(cycles(&bench, out), due, "to {to:?}");
@@ -138,10 +132,10 @@ fn straight_through_and_turns_take_their_times() {
 fn the_look_up_table_steers_what_a_processor_sends() {
     let (mut bench, mut crossbar) = (Bench::default(), crossbar());
     let get = PacketBuf::request(Command::Get1, (0, 5), &Request::default(), &[]);
-    give(&mut bench, &mut crossbar, PROCESSOR, 0, 0, get.flits());
+    give(&mut bench, &mut crossbar, (PROCESSOR, 0), get.flits());
     // Nobody is number 6.
     let lost = PacketBuf::request(Command::Get1, (0, 6), &Request::default(), &[]);
-    give(&mut bench, &mut crossbar, PROCESSOR, 0, 5, lost.flits());
+    give(&mut bench, &mut crossbar, (PROCESSOR, 0), lost.flits());
     crossbar.run(&mut bench);
     assert_eq!(cycles(&bench, X), [7, 8]);
     let (header, _) = Header::parse(bench.sent[X][0].2.word).unwrap();
@@ -162,9 +156,7 @@ fn a_packet_adapts_where_it_wins_both_and_only_with_room_for_all_of_it() {
     give(
         &mut bench,
         &mut one,
-        FROM_X,
-        0,
-        0,
+        (FROM_X, 0),
         &packet(Command::Put8, there),
     );
     one.run(&mut bench);
@@ -174,9 +166,7 @@ fn a_packet_adapts_where_it_wins_both_and_only_with_room_for_all_of_it() {
     give(
         &mut bench,
         &mut two,
-        FROM_Y,
-        4,
-        0,
+        (FROM_Y, 4),
         &packet(Command::Put8, there),
     );
     // From -Y, +Y is straight on and adaptive.
@@ -188,9 +178,7 @@ fn a_packet_adapts_where_it_wins_both_and_only_with_room_for_all_of_it() {
     give(
         &mut bench,
         &mut three,
-        FROM_Y,
-        4,
-        0,
+        (FROM_Y, 4),
         &packet(Command::Put8, there),
     );
     three.run(&mut bench);
@@ -203,8 +191,8 @@ fn two_packets_for_one_output_do_not_mix_and_none_waits_for_ever() {
     bench.credits[PROCESSOR] = [1_000; VCS];
     let words = packet(Command::Put8, tag([1, 1, 1], false));
     for port in 0..6 {
-        for (vc, cycle) in [(0, 0), (1, 10)] {
-            give(&mut bench, &mut crossbar, port, vc, cycle, &words);
+        for vc in [0, 1] {
+            give(&mut bench, &mut crossbar, (port, vc), &words);
         }
     }
     crossbar.run(&mut bench);
@@ -225,17 +213,14 @@ fn a_packet_waits_for_credits_and_goes_on_where_it_stood() {
     let (mut bench, mut crossbar) = (Bench::default(), crossbar());
     bench.credits[X][0] = 3;
     let words = packet(Command::Put8, tag([3, 1, 1], false));
-    give(&mut bench, &mut crossbar, FROM_X, 0, 0, &words);
+    give(&mut bench, &mut crossbar, (FROM_X, 0), &words);
     crossbar.run(&mut bench);
     assert_eq!((bench.sent[X].len(), crossbar.next_cycle()), (3, None));
     // A second one behind it, on another channel, to another output passes it.
-    let now = crossbar.cycle();
     give(
         &mut bench,
         &mut crossbar,
-        FROM_X,
-        2,
-        now,
+        (FROM_X, 2),
         &packet(Command::Done, tag([1, 2, 1], false)),
     );
     crossbar.run(&mut bench);
@@ -253,7 +238,7 @@ fn what_a_dead_link_has_not_taken_is_discarded() {
     let (mut bench, mut crossbar) = (Bench::default(), crossbar());
     bench.credits[X][0] = 3;
     let words = packet(Command::Put8, tag([3, 1, 1], false));
-    give(&mut bench, &mut crossbar, FROM_X, 0, 0, &words);
+    give(&mut bench, &mut crossbar, (FROM_X, 0), &words);
     crossbar.run(&mut bench);
     bench.credits[X] = [0; VCS];
     crossbar.cut(X);
@@ -263,8 +248,7 @@ fn what_a_dead_link_has_not_taken_is_discarded() {
     assert_eq!(crossbar.flits(), 0);
     bench.credits[X] = [12; VCS];
     crossbar.wake();
-    let now = crossbar.cycle();
-    give(&mut bench, &mut crossbar, FROM_X, 0, now, &words);
+    give(&mut bench, &mut crossbar, (FROM_X, 0), &words);
     crossbar.run(&mut bench);
     assert_eq!(bench.sent[X].len(), 13);
     assert_eq!(bench.sent[X][3].2.control, Control::data(0, true));
