@@ -9,7 +9,7 @@ macro_rules! ready {
 }
 
 /// Every file, so that a new one has to be named.
-const READY: [(&str, &str); 15] = ready![
+const READY: [(&str, &str); 18] = ready![
     "aries-3x4.toml",
     "aries-group.toml",
     "aries-pair.toml",
@@ -23,6 +23,12 @@ const READY: [(&str, &str); 15] = ready![
     "r2-fault.toml",
     "r2-sidelinks.toml",
     "r2-virtual-routers.toml",
+    "t3e-2x2x2.toml",
+    "t3e-3x3x3.toml",
+    "t3e-4x2x2-partial.toml",
+    "t3e-2x2x2.toml",
+    "t3e-3x3x3.toml",
+    "t3e-4x2x2-partial.toml",
     "three-subtrees.toml",
     "yarc-64.toml",
 ];

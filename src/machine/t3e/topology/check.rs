@@ -1,7 +1,7 @@
 //! Finding what is wrong with a torus before a process starts.
 
 use super::model::{MAX_NODES, Torus};
-use crate::machine::t3e::route::{Dependencies, TablesError};
+use crate::machine::t3e::route::{Dependencies, Entry, RouteRegisters, TablesError};
 use crate::net::{Effort, Mistake, MistakeKind as K, Mistakes, Network, NodeRef, Place};
 
 /// Nodes up to which a bounded check looks for circles. Of more, only what is unreachable is found.
@@ -33,20 +33,30 @@ pub(super) fn within(torus: &Torus, effort: Effort) -> (Mistakes, bool) {
     }
     let followed = effort == Effort::Exact || torus.shape.nodes() <= MAX_FOLLOWED;
     if followed {
-        let entries = routes.tables.routes().map(|(from, _, mut entry)| {
-            entry.tag.adaptive &= torus.adaptive;
-            (from, entry)
-        });
-        let waits = Dependencies::of(&torus.shape, &routes.registers, entries);
-        if let Some(circle) = waits.circle() {
-            let named = |(place, direction, vc): &_| format!("{place} {direction} VC{vc}");
-            let names: Vec<String> = circle.0.iter().map(named).collect();
-            let mistake = Mistake::circle(Place::Network, &names);
-            let help = "write channels = \"time-of-crossing\", or break fewer links";
-            mistakes.push(mistake.help(help));
-        }
+        let entries = routes.tables.routes();
+        let entries = entries.map(|(from, _, entry)| (from, entry));
+        mistakes.extend(circle(torus, &routes.registers, entries));
     }
     (mistakes, followed)
+}
+
+/// Channels that packets which are sent by such entries of look-up tables can wait for in a circle.
+pub(super) fn circle(
+    torus: &Torus,
+    registers: &[RouteRegisters],
+    entries: impl Iterator<Item = (u32, Entry)>,
+) -> Option<Mistake> {
+    let entries = entries.map(|(from, mut entry)| {
+        entry.tag.adaptive &= torus.adaptive;
+        (from, entry)
+    });
+    let circle = Dependencies::of(&torus.shape, registers, entries).circle()?;
+    let named = |(place, direction, vc): &_| format!("{place} {direction} VC{vc}");
+    let names: Vec<String> = circle.0.iter().map(named).collect();
+    let help = "write channels = \"time-of-crossing\", or break fewer links";
+    let (first, ..) = circle.0[0];
+    let place = torus.shape.node(first).map_or(Place::Network, Place::Chip);
+    Some(Mistake::circle(place, &names).help(help))
 }
 
 fn structure(torus: &Torus) -> Option<Mistake> {
@@ -72,7 +82,11 @@ fn no_tables(error: TablesError) -> Mistake {
         }
         TablesError::TooMany(_) | TablesError::NoNode { .. } => "write smaller sizes",
     };
-    K::BadValue.at(Place::Network, error.to_string()).help(help)
+    let place = match error {
+        TablesError::NoBlock(processor) => Place::Processor(processor),
+        _ => Place::Network,
+    };
+    K::BadValue.at(place, error.to_string()).help(help)
 }
 
 fn unreachable(torus: &Torus, from: u32, to: u32) -> Mistake {

@@ -24,6 +24,7 @@ mod options;
 mod read;
 mod ready;
 mod routes;
+pub mod show;
 mod write;
 
 pub use channels::{ChannelTables, Channels};

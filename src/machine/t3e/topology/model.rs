@@ -1,14 +1,14 @@
 //! What a torus consists of.
 
 use super::channels::Channels;
-use super::defects::Defects;
+use super::defects::{Defect, Defects};
 use super::routes::{Computed, destinations};
 use crate::chip::{ChipConfig, Grain};
 use crate::machine::t3e::link::{Depths, FlitLinkConfig, RATE, STANDARD};
 use crate::machine::t3e::route::{Broken, Direction, Shape};
 use crate::machine::t3e::router::{MAX_PROCESSORS, PROCESSOR, RouterRegisters};
 use crate::net::{
-    End, Graph, Network, NodeRef, OwnSettings, PlanError, Profile, Runtime, Settings,
+    End, Graph, Link, Network, NodeRef, OwnSettings, PlanError, Profile, Runtime, Settings,
 };
 
 /// Nodes at most: as many as processors that look-up tables can tell apart.
@@ -198,13 +198,8 @@ impl Torus {
     }
 
     /// Whether a link between routers, or to a processor, is said to be broken, or one of its nodes.
-    ///
-    /// # Panics
-    /// If there is no such link.
-    pub fn is_broken(&self, link: usize) -> bool {
-        use super::defects::Defect;
-        let link = &self.graph.links[link];
-        [link.a, link.b].into_iter().any(|end| match end.node {
+    pub fn is_broken(&self, link: &Link<()>) -> bool {
+        let is_broken = |end: End| match end.node {
             NodeRef::Processor(node) => self.defects.has(Defect::Node(node)),
             NodeRef::Chip(node) => {
                 let direction = Direction::ALL.get(usize::from(end.port));
@@ -212,7 +207,8 @@ impl Torus {
                 self.defects.has(Defect::Node(node))
                     || defect.is_some_and(|defect| self.defects.has(defect))
             }
-        })
+        };
+        is_broken(link.a) || is_broken(link.b)
     }
 
     /// The same torus with packets that may adapt or not, and with these tables of channels, where

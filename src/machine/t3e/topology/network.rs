@@ -1,11 +1,11 @@
 //! The torus as a network among those of all machines.
 
-use super::check;
 use super::model::Torus;
+use super::{check, show};
 use crate::device::Device;
 use crate::machine::t3e::pe::{Pe, PeConfig};
 use crate::machine::t3e::router::T3eRouter;
-use crate::net::{Effort, Mistakes, Network, NodeRef, PlanError, Runtime, of_graph};
+use crate::net::{Effort, Mistakes, Network, NodeRef, PlanError, Runtime, TooLarge, of_graph};
 use crate::time::{Duration, Time};
 
 /// Responses that may wait for the link of a processor.
@@ -15,22 +15,7 @@ impl Network for Torus {
     of_graph!(graph);
 
     fn summary(&self) -> String {
-        let spares = match self.spares {
-            0 => String::new(),
-            spares => format!(" ({spares} spare)"),
-        };
-        let broken = match self.defects.is_empty() {
-            true => String::new(),
-            false => format!(", broken: {}", self.defects),
-        };
-        format!(
-            "{}: torus of {}, {} nodes{spares}, {} links{broken}, {}",
-            self.graph.name,
-            self.shape,
-            self.shape.nodes(),
-            self.graph.links.len(),
-            self.settings.headline()
-        )
+        show::summary(self)
     }
 
     fn write(&self) -> String {
@@ -39,6 +24,22 @@ impl Network for Torus {
 
     fn judge(&self, effort: Effort) -> (Mistakes, bool) {
         check::within(self, effort)
+    }
+
+    fn table(&self, rows: usize) -> String {
+        show::table(self, rows)
+    }
+
+    fn dot(&self) -> String {
+        show::dot(self)
+    }
+
+    fn svg(&self) -> Result<String, TooLarge> {
+        show::svg(self)
+    }
+
+    fn inventory(&self) -> Option<String> {
+        Some(show::inventory(self))
     }
 
     fn device(

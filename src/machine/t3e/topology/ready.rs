@@ -1,4 +1,17 @@
 //! Descriptions that come with the command.
 
 /// Names and texts.
-pub const READY: &[(&str, &str)] = &[];
+pub const READY: &[(&str, &str)] = &[
+    (
+        "t3e-2x2x2",
+        include_str!("../../../../netns-scripts/topologies/t3e-2x2x2.toml"),
+    ),
+    (
+        "t3e-4x2x2-partial",
+        include_str!("../../../../netns-scripts/topologies/t3e-4x2x2-partial.toml"),
+    ),
+    (
+        "t3e-3x3x3",
+        include_str!("../../../../netns-scripts/topologies/t3e-3x3x3.toml"),
+    ),
+];

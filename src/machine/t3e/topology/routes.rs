@@ -56,7 +56,7 @@ pub(super) fn destinations(shape: &Shape, broken: &Broken, spares: u32) -> Vec<u
         nodes.any(|node| broken.is_isolated(node))
     };
     let firsts = |from: u32, to: u32| (from..to).step_by(in_group as usize);
-    let mut spare = firsts(processors, shape.nodes())
+    let mut spare = firsts(processors.next_multiple_of(in_group), shape.nodes())
         .filter(|&first| first + in_group <= shape.nodes() && !is_dead(first));
     let mut nodes = Vec::with_capacity(processors as usize);
     for first in firsts(0, processors) {
@@ -95,11 +95,11 @@ impl Torus {
         let mut registers: Vec<RouteRegisters> = (0..shape.nodes())
             .map(|node| shape.registers(node))
             .collect();
-        if self.channels == Channels::Optimised {
-            let detours = broken != Broken::none(shape) || !shape.partial().is_empty();
-            ChannelTables::default().fill(shape, &mut registers, detours);
-        }
+        // Tables first, with channels that allow all ways, then channels that suit the ways.
         let tables = generate(shape, &broken, &registers, destinations)?;
+        if self.channels == Channels::Optimised {
+            ChannelTables::default().fill(shape, &mut registers, &tables);
+        }
         Ok(Routes {
             broken,
             registers,

@@ -1,0 +1,52 @@
+//! What processes are told.
+
+use super::torus;
+use crate::machine::t3e::link::Depths;
+use crate::machine::t3e::router::PROCESSOR;
+use crate::net::{Clock, Network, NodeRef, PlanError, Profile, Runtime};
+use crate::time::Time;
+
+#[test]
+fn routers_are_configured() {
+    let torus = torus("3x3x3");
+    let runtime = Runtime::new("lab", 1);
+    let config = torus.router(5, &runtime).expect("a router");
+    assert_eq!(config.name, "r5");
+    assert_eq!(config.registers, torus.registers().expect("tables")[5]);
+    let ports: Vec<u8> = config.ports.iter().map(|(port, _)| *port).collect();
+    assert_eq!(ports, [0, 1, 2, 3, 4, 5, PROCESSOR as u8]);
+    assert_eq!(config.clock, Clock::FreeRunning);
+    for (port, link) in &config.ports {
+        assert_eq!(link.depths, Depths::LIVE);
+        assert_eq!(link.carrier.local().port, *port);
+        assert!(link.carrier.profile().input_phits_per_vc >= 64 * 18 * 2);
+    }
+    let nic = &torus.ports(NodeRef::Processor(5), &runtime).expect("a NIC")[0];
+    let router = &config.ports[PROCESSOR].1;
+    assert_eq!(nic.1.carrier.link(), router.carrier.link());
+    assert_eq!(nic.1.carrier.peer(), router.carrier.local());
+}
+
+#[test]
+fn the_profile_chooses_the_depths() {
+    let torus = torus("2x2x2");
+    let mut runtime = Runtime::new("lab", 1);
+    runtime.profile = Some(Profile::Paper);
+    runtime.clock = Some(Clock::Paced { dilation: 10 });
+    let config = torus.router(0, &runtime).expect("a router");
+    assert_eq!(config.clock, Clock::Paced { dilation: 10 });
+    for (_, link) in &config.ports {
+        assert_eq!(link.depths, Depths::PAPER);
+        assert_eq!(link.carrier.profile().input_phits_per_vc, 64 * 18 * 2);
+    }
+}
+
+#[test]
+fn devices_are_made_by_name() {
+    let torus = torus("2x2x2");
+    let runtime = Runtime::new("lab", 1);
+    let router = torus.device("r7", &runtime, Time::ZERO);
+    assert!(router.is_ok());
+    let nobody = torus.device("r8", &runtime, Time::ZERO);
+    assert!(matches!(nobody, Err(PlanError::NoSuchNode(_))));
+}
