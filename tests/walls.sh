@@ -18,7 +18,7 @@ set +e +o pipefail
 declare -A words=(
     [blackwidow]='(^|[^a-zA-Z])(yarc|YARC|blackwidow|BLACKWIDOW|clos|Clos|CLOS)([^a-zA-Z]|$)|Yarc|Black[Ww]idow|Clos[A-Z]'
     [aries]='(^|[^a-zA-Z])(aries|ARIES)([^a-zA-Z]|$)|Aries|[Dd]ragonfl|DRAGONFL'
-    [t3e]='(^|[^a-zA-Z0-9])(t3e|T3E)([^a-zA-Z0-9]|$)|T3e|[Tt]orus|[Tt]ori([^a-z]|$)'
+    [t3e]='(^|[^a-zA-Z0-9])(t3e|T3E)([^a-zA-Z0-9]|$)|T3e'
     [toy]='(^|[^a-zA-Z])(toy|TOY|Toy)([^a-zA-Z]|$)'
 )
 # The folders of each machine's own, beside src/machine/NAME.
