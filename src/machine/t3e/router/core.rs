@@ -3,7 +3,7 @@
 use super::crossbar::Crossbar;
 use super::lookup::LookUpTable;
 use super::ports::PORTS;
-use crate::chip::{Chip, ChipConfig, ChipCore, Links};
+use crate::chip::{Chip, ChipConfig, ChipCore, Grain, Links, RouterClock};
 use crate::device::DeviceEvent;
 use crate::kit::bits;
 use crate::link::{Change, LinkEvent};
@@ -67,8 +67,12 @@ impl ChipCore for RouterCore {
             table,
             processor,
         } = config.registers.clone();
+        let mut crossbar = Crossbar::new(route, table, processor);
+        if config.grain == Grain::Packet && config.clock == RouterClock::FreeRunning {
+            crossbar = crossbar.with_whole_packets();
+        }
         Self {
-            crossbar: Crossbar::new(route, table, processor),
+            crossbar,
             changed: 0,
             sessions: [0; PORTS],
         }

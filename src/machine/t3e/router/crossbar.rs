@@ -7,7 +7,7 @@ use super::output::{Output, number};
 use super::ports::{FlitPorts, PORTS, PROCESSOR};
 use crate::kit::bits;
 use crate::kit::counters::counters;
-use crate::machine::t3e::format::{Flit, Header, VCS, vc};
+use crate::machine::t3e::format::{Flit, Header, MAX_PACKET_FLITS, VCS, vc};
 use crate::machine::t3e::route::{Arrival, Decision, Direction, RouteRegisters, decide};
 
 /// Cycles from the pins of a port to the crossbar, and from a processor's: with
@@ -60,6 +60,8 @@ pub struct Crossbar {
     cycle: u64,
     quiet: u32,
     awake: bool,
+    /// Flits of a packet that move in a cycle at most.
+    at_once: u8,
     /// Ports that were read from or written to.
     moved: u64,
     counters: CrossbarCounters,
@@ -100,6 +102,7 @@ impl Crossbar {
             cycle: 0,
             quiet: 0,
             awake: false,
+            at_once: 1,
             moved: 0,
             counters: CrossbarCounters::default(),
         }
@@ -114,11 +117,25 @@ impl Crossbar {
         self.awake = true;
     }
 
-    /// Flits of `vc` have come at `port`, and come in one by one from now on.
+    /// Flits of `vc` have come at `port`: they come in one by one from now on, or are there if
+    /// packets move at once.
     pub fn enqueue(&mut self, port: usize, vc: usize, flits: u32) {
-        self.arrivals[port].enqueue(vc, flits);
-        self.coming |= 1 << port;
-        self.awake = true;
+        if self.at_once == 1 {
+            self.arrivals[port].enqueue(vc, flits);
+            self.coming |= 1 << port;
+        } else {
+            self.inputs[port].came(vc, flits);
+            self.ready |= 1 << port;
+        }
+        self.wake();
+    }
+
+    /// Lets as much of a packet move in a cycle as there is, where cycles have no length: a packet
+    /// keeps the wires anyway until it bubbles, ends or is blocked (section 7).
+    #[must_use]
+    pub fn with_whole_packets(mut self) -> Self {
+        self.at_once = MAX_PACKET_FLITS as u8;
+        self
     }
 
     /// Lets time pass up to `cycle`, in which nothing moved.
@@ -334,6 +351,9 @@ impl Crossbar {
                 self.ready &= !(1 << port);
                 continue;
             };
+            if self.inputs[port].fronts[vc] == Front::Unknown {
+                self.look_at(port, vc, ports);
+            }
             match self.inputs[port].fronts[vc] {
                 Front::Flowing { out, vc: to, .. } => {
                     let (out, to) = (usize::from(out), usize::from(to));
@@ -456,7 +476,8 @@ impl Crossbar {
         self.inputs[port].begin(vc, wants.header);
     }
 
-    /// The next flit of the packet at the front of `vc`, which flows, goes.
+    /// The next flit of the packet at the front of `vc`, which flows, goes, or as many as may at
+    /// once.
     #[inline]
     fn forward(&mut self, port: usize, vc: usize, cycle: &mut Cycle, ports: &mut impl FlitPorts) {
         let input = &mut self.inputs[port];
@@ -464,17 +485,27 @@ impl Crossbar {
             return;
         };
         let (out, to) = (usize::from(*out), usize::from(*to));
-        *left -= 1;
+        let flits = match self.at_once {
+            1 => 1,
+            most => {
+                let can = input.ready[vc].min(ports.credits(out, to));
+                can.min(u32::from(most.min(*left))) as u8
+            }
+        };
+        *left -= flits;
         let is_last = *left == 0;
-        let word = ports.pop(port, vc);
-        let header = input.take_header(vc);
-        input.leave(vc);
-        let flit = Flit::data(header.unwrap_or(word), to, header.is_some());
-        ports.push(out, to, flit);
+        let mut header = input.take_header(vc);
+        for _ in 0..flits {
+            let word = ports.pop(port, vc);
+            let is_head = header.is_some();
+            let flit = Flit::data(header.take().unwrap_or(word), to, is_head);
+            ports.push(out, to, flit);
+        }
+        input.leave(vc, flits.into());
         cycle.used |= 1 << out;
         self.held |= 1 << out;
         self.moved |= 1 << port | 1 << out;
-        self.counters.flits += 1;
+        self.counters.flits += u64::from(flits);
         if is_last {
             self.outputs[out].end(to);
             self.next_packet(port, vc, ports);
@@ -503,7 +534,7 @@ impl Crossbar {
         *left -= 1;
         let is_last = *left == 0;
         ports.pop(port, vc);
-        input.leave(vc);
+        input.leave(vc, 1);
         self.moved |= 1 << port;
         self.counters.discarded_flits += 1;
         if is_last {

@@ -108,11 +108,19 @@ impl Input {
         self.channels |= 1 << vc;
     }
 
-    /// A flit of `vc` leaves that was ready.
+    /// Flits of `vc` came and are ready.
     #[inline]
-    pub fn leave(&mut self, vc: usize) {
-        self.held[vc] -= 1;
-        self.ready[vc] -= 1;
+    pub fn came(&mut self, vc: usize, flits: u32) {
+        self.held[vc] += flits;
+        self.ready[vc] += flits;
+        self.channels |= 1 << vc;
+    }
+
+    /// Flits of `vc` leave that were ready.
+    #[inline]
+    pub fn leave(&mut self, vc: usize, flits: u32) {
+        self.held[vc] -= flits;
+        self.ready[vc] -= flits;
         self.channels &= !(u8::from(self.ready[vc] == 0) << vc);
     }
 }
@@ -132,9 +140,9 @@ mod tests {
         assert_eq!((input.choose(), input.choose()), (Some(0), Some(0)));
         input.give_up();
         assert_eq!(input.choose(), Some(1));
-        input.leave(1);
+        input.leave(1, 1);
         assert_eq!(input.choose(), Some(1));
-        input.leave(1);
+        input.leave(1, 1);
         assert_eq!(input.choose(), Some(4));
         input.give_up();
         assert_eq!(input.choose(), Some(0), "after the last comes the first");

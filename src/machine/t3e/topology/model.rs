@@ -8,7 +8,7 @@ use crate::machine::t3e::link::{Depths, FlitLinkConfig, RATE, STANDARD};
 use crate::machine::t3e::route::{Broken, Direction, Shape};
 use crate::machine::t3e::router::{MAX_PROCESSORS, PROCESSOR, RouterRegisters};
 use crate::net::{
-    End, Graph, Link, Network, NodeRef, OwnSettings, PlanError, Profile, Runtime, Settings,
+    Clock, End, Graph, Link, Network, NodeRef, OwnSettings, PlanError, Profile, Runtime, Settings,
 };
 
 /// Nodes at most: as many as processors that look-up tables can tell apart.
@@ -241,13 +241,17 @@ impl Torus {
         let node = NodeRef::Chip(router);
         let name = self.node_name(node).into_owned();
         let registers = self.registers_of(router);
+        let clock = runtime.clock.unwrap_or(self.settings.clock);
         Ok(ChipConfig {
             registers: registers
                 .map_err(|error| PlanError::Refused(format!("`{name}` has no tables: {error}")))?,
             name,
             ports: self.ports(node, runtime)?,
-            grain: runtime.grain.unwrap_or(Grain::Flit),
-            clock: runtime.clock.unwrap_or(self.settings.clock),
+            grain: runtime.grain.unwrap_or(match clock {
+                Clock::FreeRunning => Grain::Packet,
+                Clock::Paced { .. } => Grain::Flit,
+            }),
+            clock,
         })
     }
 

@@ -253,3 +253,32 @@ fn what_a_dead_link_has_not_taken_is_discarded() {
     assert_eq!(bench.sent[X].len(), 13);
     assert_eq!(bench.sent[X][3].2.control, Control::data(0, true));
 }
+
+#[test]
+fn whole_packets_move_at_once_and_wait_as_others_do() {
+    let (mut bench, crossbar) = (Bench::default(), crossbar());
+    let mut crossbar = crossbar.with_whole_packets();
+    bench.credits[X] = [13; VCS];
+    let words = packet(Command::Put8, tag([3, 1, 1], false));
+    for _ in 0..2 {
+        give(&mut bench, &mut crossbar, (FROM_X, 0), &words[..1]);
+        crossbar.run(&mut bench);
+        for word in &words[1..] {
+            assert!(bench.inputs[FROM_X].receive(0, Flit::data(*word, 0, false)));
+        }
+        crossbar.enqueue(FROM_X, 0, 9);
+        crossbar.run(&mut bench);
+    }
+    assert_eq!((bench.sent[X].len(), crossbar.flits()), (13, 7));
+    bench.credits[X] = [12; VCS];
+    crossbar.wake();
+    crossbar.run(&mut bench);
+    let sent: Vec<_> = bench.sent[X].iter().map(|(_, _, flit)| flit.word).collect();
+    assert_eq!(sent, [words.clone(), words].concat());
+    let cycles: std::collections::BTreeSet<_> = cycles(&bench, X).into_iter().collect();
+    assert_eq!(
+        cycles.len(),
+        5,
+        "four pieces, and what came with new credits"
+    );
+}
