@@ -161,6 +161,13 @@ impl Travelled {
             let step = if direction.is_minus() { count - 1 } else { 1 };
             let ways = &mut self.ways[direction.index()];
             let begun = *ways;
+            // A column without a partial plane leads past the ordinates that the plane has: an adaptive
+            // packet that travels there comes to its own column at any place.
+            if dimension == 2 && !shape.partial().is_empty() {
+                let planes = u32::MAX << shape.size()[2];
+                let to_planes = begun.iter().fold(0, |all, lasts| all | lasts & planes);
+                ways.iter_mut().for_each(|lasts| *lasts |= to_planes);
+            }
             for (first, lasts) in begun.into_iter().enumerate().take(count) {
                 let mut left = lasts;
                 let mut here = first;

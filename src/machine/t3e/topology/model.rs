@@ -14,8 +14,8 @@ use crate::net::{
 /// Nodes at most: as many as processors that look-up tables can tell apart.
 pub const MAX_NODES: u32 = MAX_PROCESSORS as u32;
 
-/// Phits of an input of the carrier at least, of which it makes buffers for bursts: twice the 64
-/// that cover a round trip of the deepest inputs in emulated time, of 18 phits each.
+/// Phits of an input of the carrier at least, of which it makes buffers for bursts of 18 phits: for
+/// 128 of them, twice what a link ever has under way in emulated time.
 const CARRIER_PHITS: u32 = 64 * 18 * 2;
 
 /// What a torus is made from.

@@ -121,3 +121,67 @@ fn defects(list: &str, shape: &Shape) -> Result<Defects, String> {
     }
     Ok(defects)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::t3e::topology::Torus;
+    use crate::net::{Network, Profile};
+
+    fn given(options: &[(&'static str, &str)]) -> Given {
+        let mut given = Given::default();
+        for &(name, values) in options {
+            let values = values.split(',').map(str::to_owned).collect();
+            given.add(name, values);
+        }
+        given
+    }
+
+    #[test]
+    fn options_become_a_torus() {
+        let options = given(&[
+            ("size", "4x4x2"),
+            ("partial", "4x2x1,2x2x1"),
+            ("spares", "4"),
+            ("broken", "(0,1,0)+X,r5-Y,(3,3,1),r2"),
+            ("adaptive", "no"),
+            ("channels", "time-of-crossing"),
+            ("profile", "paper"),
+        ]);
+        let network = generate(&options).expect("a torus");
+        let torus: &Torus = network.of_machine().expect("a torus");
+        assert_eq!(torus.name(), "t3e-4x4x2-4x2x1-2x2x1");
+        assert_eq!(torus.shape().to_string(), "4x4x2+4x2x1+2x2x1");
+        assert_eq!((torus.spares(), torus.is_adaptive()), (4, false));
+        assert_eq!(torus.channels(), Channels::TimeOfCrossing);
+        assert_eq!(torus.settings().profile, Profile::Paper);
+        assert_eq!(torus.defects().iter().count(), 4);
+        assert_eq!(torus.defects().to_string(), "2 links and 2 nodes");
+        let named = generate(&given(&[("size", "2x2x2"), ("name", "lab")]));
+        assert_eq!(named.expect("a torus").name(), "lab");
+    }
+
+    #[test]
+    fn options_that_make_no_torus_are_refused() {
+        for (options, told) in [
+            (&[("size", "4x4")][..], "is no size"),
+            (
+                &[("size", "4x4x4"), ("partial", "5x1x1")],
+                "of 5 nodes in X",
+            ),
+            (&[("size", "16x16x16")], "tell 2176 apart"),
+            (&[("size", "2x2x2"), ("spares", "8")], "no node is left"),
+            (
+                &[("size", "2x2x2"), ("broken", "r8")],
+                "--broken r8: the torus has no such node",
+            ),
+            (
+                &[("size", "2x2x2"), ("broken", "(0,0")],
+                "neither a link nor a node",
+            ),
+        ] {
+            let refused = generate(&given(options)).expect_err(told);
+            assert!(refused.contains(told), "{refused}");
+        }
+    }
+}

@@ -1,5 +1,8 @@
 //! From TOML, and from names, to a torus.
 
+use core::ops::Range;
+use std::collections::BTreeMap;
+
 use super::channels::Channels;
 use super::defects::{Defect, DefectError, Defects};
 use super::model::{MAX_NODES, Torus, TorusSpec};
@@ -135,28 +138,25 @@ fn defects(
     spans: &mut Spans,
 ) -> Defects {
     let mut defects = Defects::default();
-    let mut named: Vec<(Defect, core::ops::Range<usize>)> = Vec::new();
+    let mut named: BTreeMap<Defect, Range<usize>> = BTreeMap::new();
     for item in fields.items(value) {
         let (Some(text), Some(shape)) = (fields.text(item), shape) else {
             continue;
         };
         match Defect::read(text, shape) {
             Ok(defect) if defects.add(defect) => {
-                named.push((defect, item.span()));
+                named.insert(defect, item.span());
                 if let Defect::Node(node) = defect {
                     spans.add(Place::Chip(node), item.span());
                 }
             }
-            Ok(defect) => {
-                let first = named.iter().find(|(other, _)| *other == defect);
-                let first = first.map_or(item.span(), |(_, span)| span.clone());
+            Ok(defect) => fields.mistakes.add(|| {
+                let first = named.get(&defect).cloned().unwrap_or_default();
                 let message = format!("{} is named twice", defect.write(shape));
-                let mistake = K::NamedTwice.at(Place::Text(item.span()), message);
                 let help = "once is enough; a link is the same from both of its nodes";
-                fields
-                    .mistakes
-                    .push(mistake.again(Place::Text(first)).help(help));
-            }
+                let mistake = K::NamedTwice.at(Place::Text(item.span()), message);
+                mistake.again(Place::Text(first)).help(help)
+            }),
             Err(error) => {
                 let message = format!("\"{}\": {error}", Shown(text));
                 fields.bad(item.span(), message, DefectError::HELP);

@@ -138,26 +138,3 @@ fn words_of_a_drawing_do_not_overlap() {
         }
     }
 }
-
-#[test]
-#[ignore = "scratch"]
-#[allow(clippy::disallowed_methods)]
-fn scratch_pictures() {
-    for (name, torus) in [
-        ("4x4x4", torus("4x4x4")),
-        ("3x3x3", torus("3x3x3")),
-        ("4x2x2-4x1x1", torus("4x2x2+4x1x1")),
-        (
-            "broken",
-            broken("3x3x3", &["(0,0,0)+X", "r4", "(1,1,1)+Z", "(2,1,1)+Y"], 2),
-        ),
-        ("880", torus("8x12x8+8x4x2+4x12x1")),
-    ] {
-        std::fs::write(
-            format!("/tmp/wt/topo-pictures/{name}.svg"),
-            torus.svg().unwrap(),
-        )
-        .unwrap();
-        println!("{}\n{}", torus.table(3), torus.inventory().unwrap());
-    }
-}
