@@ -41,8 +41,12 @@ pub struct Terminal {
     common: Common,
     credits: Credits,
     assembly: Assembly,
-    /// When the requests that wait for responses were born, by the low bits of their names.
+    /// The virtual channel of the packet under way.
+    channel: u8,
+    /// When the requests that wait for responses were born, by the low bits of their names, and
+    /// those bits that no request has.
     births: Vec<u64>,
+    free: Vec<u32>,
     waiting: usize,
 }
 
@@ -55,7 +59,9 @@ impl Terminal {
             common: Common::new(number, source),
             credits: Credits::new(Depths::PROCESSOR.all()),
             assembly: Assembly::default(),
+            channel: 0,
             births: Vec::new(),
+            free: Vec::new(),
             waiting: 0,
         }
     }
@@ -88,7 +94,10 @@ impl Terminal {
                 .get_mut(place)
                 .map(|at| core::mem::replace(at, NEVER));
             message.birth = born.unwrap_or(NEVER);
-            self.waiting -= usize::from(message.birth != NEVER);
+            if message.birth != NEVER {
+                self.waiting -= 1;
+                self.free.push(place as u32);
+            }
         }
         let key = message.key(command);
         let tally = &mut shared.tally;
@@ -115,13 +124,12 @@ impl Terminal {
             return sequence & ((1 << Name::BITS) - 1);
         }
         self.waiting += 1;
-        let free = self.births.iter().position(|at| *at == NEVER);
-        let place = free.unwrap_or_else(|| {
+        let place = self.free.pop().unwrap_or_else(|| {
             self.births.push(NEVER);
-            self.births.len() - 1
+            self.births.len() as u32 - 1
         });
-        self.births[place] = birth;
-        place as u32 | (sequence & ((1 << (Name::BITS - SLOT_BITS)) - 1)) << SLOT_BITS
+        self.births[place as usize] = birth;
+        place | (sequence & ((1 << (Name::BITS - SLOT_BITS)) - 1)) << SLOT_BITS
     }
 
     /// Sends what can be sent in a window in which these credits come; the cycles in which flits
@@ -145,13 +153,14 @@ impl Terminal {
                 if may != [false, false]
                     && let Some(packet) = self.next_packet(may, shared)
                 {
+                    self.channel = channel(&packet) as u8;
                     self.common.packet = Some((packet, 0));
                 }
             }
             let Some((packet, done)) = &mut self.common.packet else {
                 continue;
             };
-            let channel = channel(packet);
+            let channel = usize::from(self.channel);
             if self.credits.left(channel) == 0 {
                 continue;
             }
