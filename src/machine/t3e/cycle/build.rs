@@ -7,7 +7,7 @@ use crate::link::impair::Netem;
 use crate::machine::t3e::link::FlitLinkConfig;
 use crate::machine::t3e::router::{LINK_CYCLES, PORTS, PROCESSOR_CYCLES, T3eRouter};
 use crate::machine::t3e::topology::Torus;
-use crate::net::{Network as _, NodeRef, PlanError, Runtime};
+use crate::net::{Network as _, NodeRef, PlanError, Profile, Runtime};
 use crate::sim::direct::build::{self, DirectLinks, Windows};
 use crate::sim::direct::config::{Config, ConfigError};
 use crate::sim::direct::encoded::build as encoded;
@@ -135,7 +135,7 @@ fn shared(
         operation: options.operation,
         bytes: traffic.message_bytes,
         ordered: false,
-        outstanding: topology.settings().outstanding as usize,
+        outstanding: topology.outstanding(Profile::Paper) as usize,
     };
     let [request, response] = format.commands().map(|command| command.flits());
     let flits = request + usize::from(traffic.request_reply) * response;

@@ -12,7 +12,7 @@ pub type Pe = TransferNic<FlitEnd>;
 /// What a processor is told.
 pub type PeConfig = TransferNicConfig<FlitLinkConfig>;
 
-/// Requests that a processor may have outstanding: the 512 E-registers of a user.
+/// E-registers of a user, each of which holds an outstanding request: those of the machine.
 pub const E_REGISTERS: u32 = 512;
 
-const _: () = assert!(E_REGISTERS <= Pe::MOST_OUTSTANDING);
+const _: () = assert!(4 * E_REGISTERS <= Pe::MOST_OUTSTANDING);

@@ -5,6 +5,7 @@ use super::defects::{Defect, Defects};
 use super::routes::{Computed, destinations};
 use crate::chip::{ChipConfig, Grain};
 use crate::machine::t3e::link::{Depths, FlitLinkConfig, RATE, STANDARD};
+use crate::machine::t3e::pe::E_REGISTERS;
 use crate::machine::t3e::route::{Broken, Direction, Shape};
 use crate::machine::t3e::router::{MAX_PROCESSORS, PROCESSOR, RouterRegisters};
 use crate::net::{
@@ -118,9 +119,10 @@ pub struct TorusSettings;
 impl OwnSettings for TorusSettings {
     /// A link of the machine never gives up: what waits for a link waits until it works again.
     const GIVE_UP_MS: u64 = 0;
-    /// The E-registers of a user (a site's guide: 512, and 128 of the system).
-    const OUTSTANDING: u32 = 512;
-    const MAX_OUTSTANDING: u32 = 512;
+    /// Between processes a round trip is longer than the machine's, and what covers it is more than
+    /// its E-registers; at the machine's own depths these are the limit.
+    const OUTSTANDING: u32 = 4 * E_REGISTERS;
+    const MAX_OUTSTANDING: u32 = 4 * E_REGISTERS;
     const MEMORY_UNIT_BYTES: u64 = 64;
 }
 
@@ -133,6 +135,15 @@ impl Torus {
     /// Nodes and links.
     pub fn graph(&self) -> &Graph {
         &self.graph
+    }
+
+    /// Requests that a processor may have outstanding: at the machine's own depths no more than it
+    /// has E-registers for.
+    pub fn outstanding(&self, profile: Profile) -> u32 {
+        match profile {
+            Profile::Paper => self.settings.outstanding.min(E_REGISTERS),
+            Profile::Live => self.settings.outstanding,
+        }
     }
 
     /// What holds for all nodes and links.

@@ -72,7 +72,7 @@ impl Torus {
             nics: self.destinations.len() as u16,
             link: self.ports(NodeRef::Processor(nic), runtime)?.remove(0).1,
             memory_bytes: settings.memory_bytes,
-            outstanding: settings.outstanding,
+            outstanding: self.outstanding(runtime.profile.unwrap_or(settings.profile)),
             // Responses have channels of their own.
             answers: ANSWERS,
             timeout: Duration::from_ms(settings.request_timeout_ms),
