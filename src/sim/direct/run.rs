@@ -15,6 +15,7 @@ use super::model::{
 };
 use super::partition::Partition;
 use super::report::Report;
+use super::source::Births;
 use super::source::NEVER;
 use super::tally::Tally;
 use crate::link::impair::Netem;
@@ -357,9 +358,7 @@ impl<M: CycleModel> Simulation<M> {
         let unsent = self.partitions.iter().flat_map(|p| &p.terminals);
         let reserved: u64 = unsent.map(Terminal::reserved).sum();
         let inside = tally.sent_phits - tally.arrived_phits + reserved;
-        let replies = 2
-            * (tally.replies_made - tally.replies_sent)
-            * M::message_phits(&self.config.traffic) as u64;
+        let replies = 2 * (tally.replies_made - tally.replies_sent) * self.message_phits();
         let link = self.longest;
         let mut patience = 100 * (link + 30) + 1_000;
         if self.encoded {
@@ -406,6 +405,12 @@ impl<M: CycleModel> Simulation<M> {
         });
         self.check_now(violations);
         self.check_packets(violations);
+    }
+
+    /// Phits of a message, replies included.
+    fn message_phits(&self) -> u64 {
+        let births = self.partitions.first().map(|first| &first.shared.births);
+        births.map_or(1, Births::phits)
     }
 
     pub(crate) fn tally(&self) -> Tally {

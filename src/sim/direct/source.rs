@@ -61,6 +61,8 @@ pub(crate) struct Births {
     /// Packets of a burst beyond the first.
     burst: Option<Geometric>,
     spacing: u64,
+    /// Phits of a message, replies included.
+    phits: u64,
 }
 
 impl Births {
@@ -74,6 +76,7 @@ impl Births {
                 gap: Geometric::new(load * rate, full * phits),
                 burst: None,
                 spacing: 1,
+                phits,
             },
             // A burst of B packets of p phits takes B s cycles with s = p / rate, rounded up; the
             // silence behind it is what is missing of B p / (load rate).
@@ -86,8 +89,14 @@ impl Births {
                 ),
                 burst: Some(Geometric::new(1, BURST_PACKETS.into())),
                 spacing: phits.div_ceil(rate),
+                phits,
             },
         }
+    }
+
+    /// Phits of a message, replies included.
+    pub(crate) const fn phits(&self) -> u64 {
+        self.phits
     }
 }
 

@@ -51,7 +51,7 @@ impl Message {
     pub(super) fn request(self, command: Command, from: u16, ordered: bool) -> PacketBuf {
         let request = Request {
             address: self.birth,
-            bytes: 64,
+            bytes: command.message_bytes(),
             ordered,
             name: Name::new(self.name),
         };

@@ -117,6 +117,14 @@ impl Command {
         self.flits() - self.header_flits()
     }
 
+    /// Bytes that it moves at most, in its own packet or in the answer.
+    pub const fn message_bytes(self) -> u8 {
+        match self {
+            Self::Get8 | Self::Put8 | Self::Message | Self::Get8Data => 64,
+            _ => 8,
+        }
+    }
+
     /// Whether it answers another one.
     #[inline]
     pub const fn is_response(self) -> bool {

@@ -19,7 +19,7 @@ impl<M: CycleModel> Simulation<M> {
         let tally = after.tally.since(&before.tally);
         let growth = after.backlog as f64 - before.backlog as f64;
         let per_terminal = cycles as f64 * self.senders as f64 * M::Direct::TERMINAL_LANES as f64;
-        let message = M::message_phits(&self.config.traffic) as f64;
+        let message = self.message_phits() as f64;
         let born = tally.requests_sent as f64 + growth + tally.replies_sent as f64
             - tally.replies_made as f64;
         // Arrivals fall behind births while queues inside the network grow. They also do if the
