@@ -67,7 +67,7 @@ pub trait CycleModel: Copy + Debug + Default + Eq + Send + Sync + 'static {
         let _ = options;
         Map::new()
     }
-    /// Phits of a message: request and, if there is one, reply.
+    /// Phits of a message if nothing is chosen: request and, if there is one, reply.
     fn message_phits(traffic: &Traffic) -> usize;
     /// The number of the terminal at a port of a network interface, if it is there.
     fn terminal(topology: &Self::Topology, nic: u32, port: u8) -> Option<u64>;
