@@ -43,8 +43,8 @@ pub struct Run {
 
 /// That of the command.
 pub const RUN: Run = Run {
-    warmup: 2_000,
-    clocks: 2_000,
+    warmup: 2_500,
+    clocks: 2_500,
 };
 
 /// Loads that are offered, in percents of the bound: from the first on in steps, up to all of it,
@@ -262,10 +262,9 @@ fn assumptions(run: Run) -> Vec<String> {
             LOADS_PERCENT.0, LOADS_PERCENT.1, run.clocks, run.warmup
         ),
         "A bound is reached without contention only, and what packets lose by waiting for each other the paper \
-         does not say. In overload, when every port offers all it can, less arrives than at saturation: \
-         nothing holds sources back, and packets that wait for adaptive channels fill the deterministic ones, \
-         which long rings suffer from most. Processors of the machine have a bounded number of requests \
-         outstanding instead."
+         does not say. In overload, when every port offers all it can, less arrives than at saturation where \
+         rings are long: nothing holds sources back, while processors of the machine have a bounded number of \
+         requests outstanding."
             .into(),
     ]
 }
