@@ -12,7 +12,7 @@ use super::table2::CLOCK_NS;
 use crate::machine::t3e::format::Command;
 use crate::machine::t3e::route::clocks::Corners;
 use crate::machine::t3e::route::walk;
-use crate::machine::t3e::topology::{Routes, TorusSpec};
+use crate::machine::t3e::topology::{Routes, Torus, TorusSpec};
 use crate::reproduce::{Observation, Row, Settings, Table, Tolerance};
 use crate::rng::Rng;
 
@@ -93,11 +93,7 @@ fn seen(size: &str, most: u32, seed: u64) -> Result<Seen, String> {
 }
 
 /// Clocks of a way that table 2 adds up to.
-fn closed_form(
-    torus: &crate::machine::t3e::topology::Torus,
-    routes: &Routes,
-    (from, to): (u32, u32),
-) -> Result<u64, String> {
+fn closed_form(torus: &Torus, routes: &Routes, (from, to): (u32, u32)) -> Result<u64, String> {
     let entry = routes.tables.route(from, to);
     let entry = entry.ok_or_else(|| format!("no way from {from} to {to}"))?;
     let (broken, registers) = (&routes.broken, &routes.registers);

@@ -1,6 +1,6 @@
 //! "Payload bandwidth (MB/s)" (T3E paper, table 4): two neighbours stream.
 
-use super::harness::{Harness, Stream};
+use super::harness::{Harness, Stream, Transfer};
 use crate::machine::t3e::format::Command;
 use crate::machine::t3e::pe::E_REGISTERS;
 use crate::machine::t3e::topology::TorusSpec;
@@ -64,7 +64,7 @@ fn words(command: Command, both: bool, window: Window) -> Result<f64, String> {
         network.step();
     }
     let gets = matches!(command, Command::Get1 | Command::Get8);
-    let came = |transfer: &&super::harness::Transfer| {
+    let came = |transfer: &&Transfer| {
         let carrier = if gets {
             &transfer.response
         } else {
