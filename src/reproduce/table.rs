@@ -9,6 +9,9 @@ pub enum Tolerance {
     Absolute(f64),
     /// The paper's value is a bound: ours may be anything not below it.
     AtLeast,
+    /// The paper's value is a bound: ours may be anything that is not more than so much above it, in
+    /// the unit of the table.
+    AtMost(f64),
 }
 
 /// A value of the paper and ours.
@@ -52,6 +55,7 @@ impl Row {
             Tolerance::Relative(most) => self.relative_error().abs() <= most,
             Tolerance::Absolute(most) => self.difference().abs() <= most,
             Tolerance::AtLeast => self.ours >= self.paper,
+            Tolerance::AtMost(above) => self.difference() <= above,
         }
     }
 }
@@ -139,6 +143,10 @@ mod tests {
                 within,
                 "{ours}"
             );
+        }
+        for (ours, within) in [(-1e30, true), (5.5, true), (5.6, false), (f64::NAN, false)] {
+            let row = row(5.0, ours, Tolerance::AtMost(0.5));
+            assert_eq!(row.within(), within, "{ours}");
         }
     }
 

@@ -96,6 +96,7 @@ fn as_json(table: &Table, seed: u64) -> Value {
             Tolerance::Relative(most) => ("relative", most),
             Tolerance::Absolute(most) => ("absolute", most),
             Tolerance::AtLeast => ("at_least", row.paper),
+            Tolerance::AtMost(above) => ("at_most", row.paper + above),
         };
         json!({
             "label": row.label,
@@ -136,6 +137,10 @@ fn as_text(table: &Table) -> String {
             Tolerance::AtLeast => (
                 format!("{:.1e} x", row.ours / row.paper),
                 "at least".to_owned(),
+            ),
+            Tolerance::AtMost(_) => (
+                format!("{:+.*}", table.decimals, row.difference()),
+                "at most".to_owned(),
             ),
         };
         let within = match row.within() {
@@ -221,7 +226,7 @@ mod tests {
             let same = tables().filter(|other| other.name == table.name);
             assert_eq!(same.count(), 1, "{}", table.name);
         }
-        assert!(Cli::try_parse_from(["reproduce", "t3e-table1"]).is_err());
+        assert!(Cli::try_parse_from(["reproduce", "t3d-table1"]).is_err());
     }
 
     #[test]

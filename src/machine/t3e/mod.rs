@@ -8,6 +8,7 @@ pub mod cycle;
 pub mod format;
 pub mod link;
 pub mod pe;
+pub mod reproduce;
 pub mod route;
 pub mod router;
 pub mod topology;
@@ -23,6 +24,7 @@ pub const CYCLE_PS: u64 = 13_333;
 pub const MACHINE: Machine = Machine {
     generators: &[topology::GENERATOR],
     simulation: Some(Simulation::of::<cycle::T3e>()),
+    tables: reproduce::TABLES,
     ready: topology::READY,
     ..Machine::new(Family::of::<topology::Torus>())
 };

@@ -198,6 +198,13 @@ fn every_table_and_generator_has_the_name_of_its_machine_or_its_network() {
         "aries-table3",
         "aries-crc",
         "aries-efficiency",
+        "t3e-table1",
+        "t3e-table2",
+        "t3e-table3",
+        "t3e-table4",
+        "t3e-figure7",
+        "t3e-figure8",
+        "t3e-faults",
     ];
     assert_eq!(tables[..known.len()], known);
     let generators = MACHINES.iter().flat_map(|machine| machine.generators);
