@@ -10,6 +10,7 @@ pub mod link;
 pub mod pe;
 pub mod route;
 pub mod router;
+pub mod soak;
 pub mod topology;
 pub mod vc;
 
@@ -24,5 +25,6 @@ pub const MACHINE: Machine = Machine {
     generators: &[topology::GENERATOR],
     simulation: Some(Simulation::of::<cycle::T3e>()),
     ready: topology::READY,
+    soak: &soak::FAMILIES,
     ..Machine::new(Family::of::<topology::Torus>())
 };

@@ -134,7 +134,7 @@ fn shared(
     let format = Format {
         operation: options.operation,
         bytes: traffic.message_bytes,
-        ordered: false,
+        ordered: !topology.is_adaptive(),
         outstanding: topology.settings().outstanding as usize,
     };
     let [request, response] = format.commands().map(|command| command.flits());
@@ -153,6 +153,7 @@ fn shared(
 fn terminals(places: &Places, (seed, begin): (u64, u64), shared: &Shared) -> Vec<Vec<Terminal>> {
     places.terminals(|number| {
         let number = number as u64;
-        Terminal::new(number, shared.source(seed, number, begin))
+        let source = shared.source(seed, number, begin);
+        Terminal::new(number, source, shared.format.ordered)
     })
 }

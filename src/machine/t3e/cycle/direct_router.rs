@@ -255,6 +255,24 @@ impl model::DirectRouter<T3e> for DirectRouter {
     }
 }
 
+#[cfg(test)]
+impl DirectRouter {
+    /// A credit of a port too many.
+    pub(super) fn invent_credit(&mut self, port: usize, vc: usize) {
+        self.links.ends[port].give(vc);
+    }
+
+    /// A credit of a port is lost.
+    pub(super) fn lose_credit(&mut self, port: usize, vc: usize) {
+        self.links.ends[port].send(vc);
+    }
+
+    /// What packets in the network are routed by, to be spoiled.
+    pub(super) fn registers_mut(&mut self) -> &mut crate::machine::t3e::route::RouteRegisters {
+        &mut self.crossbar.registers
+    }
+}
+
 /// What a router says of itself, whatever its links.
 pub(super) fn view(counters: &CrossbarCounters) -> ChipView {
     ChipView {

@@ -8,7 +8,7 @@ use crate::machine::t3e::format::{Command, Flit, FlitKind, Name, PacketBuf, VCS,
 use crate::machine::t3e::link::{Credits, Depths};
 use crate::sim::direct::exchange::{Arrivals, Exchange};
 use crate::sim::direct::model::{self, MAX_VCS, PortAccount, Terminal as _};
-use crate::sim::direct::shared;
+use crate::sim::direct::shared::{self, LastSeen};
 use crate::sim::direct::source::{NEVER, Source};
 
 type Shared = shared::Shared<T3e>;
@@ -44,19 +44,23 @@ pub struct Terminal {
     /// When the requests that wait for responses were born, by the low bits of their names.
     births: Vec<u64>,
     waiting: usize,
+    /// Which request came last from each source, where requests keep their order.
+    last_seen: Option<LastSeen>,
 }
 
 /// Bits of the name that tell the requests of a terminal apart that wait for responses.
 const SLOT_BITS: u32 = Name::ID_BITS;
 
 impl Terminal {
-    pub(super) fn new(number: u64, source: Source) -> Self {
+    /// The terminal of that number, to which requests come in order if they are `ordered`.
+    pub(super) fn new(number: u64, source: Source, ordered: bool) -> Self {
         Self {
             common: Common::new(number, source),
             credits: Credits::new(Depths::PROCESSOR.all()),
             assembly: Assembly::default(),
             births: Vec::new(),
             waiting: 0,
+            last_seen: ordered.then(LastSeen::new),
         }
     }
 
@@ -79,6 +83,7 @@ impl Terminal {
         let Delivery {
             command,
             mut message,
+            from,
             ..
         } = got;
         if command.is_response() {
@@ -89,6 +94,10 @@ impl Terminal {
                 .map(|at| core::mem::replace(at, NEVER));
             message.birth = born.unwrap_or(NEVER);
             self.waiting -= usize::from(message.birth != NEVER);
+        } else if let Some(seen) = &mut self.last_seen {
+            // No source makes two requests in a cycle.
+            let overtaken = seen.is_overtaken(from.into(), message.birth as u32, u32::MAX);
+            shared.tally.overtaken += u64::from(overtaken);
         }
         let key = message.key(command);
         let tally = &mut shared.tally;
@@ -100,7 +109,7 @@ impl Terminal {
         let is_answered = shared.request_reply && !command.is_response();
         if is_answered {
             tally.replies_made += 1;
-            let to = got.from;
+            let to = from;
             self.common
                 .replies
                 .push_back((now + 1, Reply(Message { to, ..message })));
@@ -267,6 +276,14 @@ impl model::Terminal<T3e> for Terminal {
 
     fn is_receiving(&self) -> bool {
         self.assembly.is_open()
+    }
+}
+
+#[cfg(test)]
+impl Terminal {
+    /// Expects that requests of a source come in their order.
+    pub(super) fn expect_order(&mut self) {
+        self.last_seen = Some(LastSeen::new());
     }
 }
 
