@@ -73,8 +73,8 @@ impl CycleModel for T3e {
         request + usize::from(traffic.request_reply) * reply
     }
 
-    fn terminal(_: &Torus, nic: u32, _: u8) -> Option<u64> {
-        Some(nic.into())
+    fn terminal(topology: &Torus, nic: u32, _: u8) -> Option<u64> {
+        build::place(topology, nic)
     }
 
     fn build_encoded(

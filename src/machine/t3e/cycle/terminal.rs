@@ -1,5 +1,7 @@
 //! A processor: an open-loop source, and a sink that takes a flit in every cycle.
 
+use std::sync::Arc;
+
 use super::T3e;
 use super::credits::Returned;
 use super::packet::{Assembly, Delivery, Message, Operation};
@@ -15,7 +17,7 @@ type Shared = shared::Shared<T3e>;
 type Common = shared::Common<T3e>;
 
 /// What terminals need to know of packets.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Format {
     pub(super) operation: Operation,
     pub(super) bytes: u8,
@@ -23,6 +25,8 @@ pub struct Format {
     pub(super) ordered: bool,
     /// Requests that a processor may have outstanding when it waits for responses.
     pub(super) outstanding: usize,
+    /// The logical processors that take part, by their places.
+    pub(super) numbers: Arc<[u16]>,
 }
 
 impl Format {
@@ -39,6 +43,8 @@ pub struct Reply(Message);
 #[derive(Debug)]
 pub struct Terminal {
     common: Common,
+    /// The number of the logical processor.
+    processor: u16,
     credits: Credits,
     assembly: Assembly,
     /// When the requests that wait for responses were born, by the low bits of their names.
@@ -52,10 +58,12 @@ pub struct Terminal {
 const SLOT_BITS: u32 = Name::ID_BITS;
 
 impl Terminal {
-    /// The terminal of that number, to which requests come in order if they are `ordered`.
-    pub(super) fn new(number: u64, source: Source, ordered: bool) -> Self {
+    /// The terminal at that place, of the processor of that number; requests come to it in order if
+    /// they are `ordered`.
+    pub(super) fn new((place, processor): (u64, u16), source: Source, ordered: bool) -> Self {
         Self {
-            common: Common::new(number, source),
+            common: Common::new(place, source),
+            processor,
             credits: Credits::new(Depths::PROCESSOR.all()),
             assembly: Assembly::default(),
             births: Vec::new(),
@@ -73,7 +81,7 @@ impl Terminal {
         assembly: &mut Assembly,
         shared: &mut Shared,
     ) {
-        if let Some(got) = assembly.take(vc, word, self.common.number as u16) {
+        if let Some(got) = assembly.take(vc, word, self.processor) {
             self.arrived(now, got, shared);
         }
     }
@@ -203,7 +211,7 @@ impl model::Terminal<T3e> for Terminal {
             if let FlitKind::Data(vc) = flit.control.kind() {
                 shared.tally.arrived_phits += 1;
                 freed.set(cycle, vc.into());
-                let own = self.common.number as u16;
+                let own = self.processor;
                 if let Some(got) = self.assembly.take(vc.into(), flit.word, own) {
                     self.arrived(base + cycle as u64, got, shared);
                 }
@@ -239,13 +247,13 @@ impl model::Terminal<T3e> for Terminal {
         let head = source.head();
         let (to, _) = source.take(self.common.number, &shared.births, &shared.destinations);
         let message = Message {
-            to: to as u16,
+            to: shared.format.numbers[to as usize],
             name: self.name(head.sequence, head.birth, shared.request_reply),
             birth: head.birth,
         };
         let [command, _] = shared.format.commands();
         shared.request_sent(message.key(command), head.birth);
-        message.request(command, self.common.number as u16, shared.format.ordered)
+        message.request(command, self.processor, shared.format.ordered)
     }
 
     fn reply(Reply(message): Reply, shared: &mut Shared) -> PacketBuf {

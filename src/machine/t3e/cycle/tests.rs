@@ -284,14 +284,18 @@ fn without_adaptive_routing_nobody_gets_more_than_links_have() {
         let bound = bound(&topology, to);
         let mut full = config(pattern, 1_000_000);
         full.measure_cycles = 10_000;
-        let [plain, adaptive] = [DETERMINISTIC, ADAPTIVE].map(|options| {
-            let report = run(&topology, &full, &options);
-            report.fairness.max
-        });
-        // What is measured may have been sent a little earlier.
-        assert!(plain <= bound * 1.005, "{pattern} {plain} of {bound}");
-        assert!(plain > bound * 0.5, "{pattern} {plain} of {bound}");
-        assert!(adaptive > 0.5 * plain, "{pattern} {adaptive} {plain}");
+        let [plain, adaptive] =
+            [DETERMINISTIC, ADAPTIVE].map(|options| run(&topology, &full, &options));
+        // Somebody's packets go over the link that most want. What is measured may have been sent
+        // a little earlier.
+        let least = plain.fairness.min;
+        assert!(least <= bound * 1.01, "{pattern} {least} of {bound}");
+        assert!(least > bound * 0.3, "{pattern} {least} of {bound}");
+        assert!(plain.links.iter().all(|(_, link)| link.max <= 1.0));
+        let ratio = adaptive.accepted_load / plain.accepted_load;
+        assert!(ratio > 0.7, "{pattern} {ratio}");
+        let half = config(pattern, (500_000.0 * bound) as u32);
+        assert!(!run(&topology, &half, &DETERMINISTIC).saturated, "{pattern}");
     }
 }
 
@@ -308,26 +312,32 @@ fn two_neighbours_fill_their_link() {
 }
 
 #[test]
-fn partial_planes_and_broken_links_lose_nothing() {
-    let options = [DETERMINISTIC, ADAPTIVE];
+fn partial_planes_broken_links_and_spares_lose_nothing() {
+    let mut spared = TorusSpec {
+        spares: 5,
+        ..TorusSpec::new("4x4x2".parse().unwrap())
+    };
+    for node in [3, 9] {
+        spared.defects.add(Defect::Node(node));
+    }
     for topology in [
         broken("4x4x2", &["(0,0,0)+X", "(1,2,1)+Y", "(3,3,0)+Z"]),
+        // Nobody sends to a node that is cut off, or from there.
         broken("4x4x4", &["(1,1,1)", "(2,2,0)+X"]),
         broken("4x4x2+2x4x1", &["(1,1,2)+Y"]),
+        // Spares have the numbers of two nodes, three have none.
+        spared.torus(),
     ] {
-        for options in &options {
-            let mut config = config("uniform", 600_000);
-            // To a node that is cut off nobody knows a way.
-            let cut_off = topology.routes().unwrap().tables.unreachable().len();
-            config.traffic.request_reply = cut_off == 0;
-            let mut simulation = direct(&topology, &config, options, 2);
-            let report = simulation.run(&mut Serial, |_| {});
-            let refused = |v: &Violation| matches!(v, Violation::Refused(_));
-            assert_eq!(report.violations.iter().any(refused), cut_off > 0);
-            let others = report.violations.iter().filter(|v| !refused(v));
-            let mine = |v: &&Violation| cut_off == 0 || !matches!(v, Violation::Deliveries { .. });
-            assert_eq!(others.filter(mine).collect::<Vec<_>>(), [] as [&Violation; 0]);
-            assert!(report.packets > 1_000);
+        for options in [DETERMINISTIC, ADAPTIVE] {
+            for reply in [false, true] {
+                let mut config = config("uniform", 600_000);
+                config.traffic.request_reply = reply;
+                (config.measure_cycles, config.warmup) = (1_000, Warmup::Cycles(500));
+                let one = run(&topology, &config, &options);
+                assert!(one.packets > 1_000);
+                let mut simulation = direct(&topology, &config, &options, 2);
+                assert_eq!(simulation.run(&mut Serial, |_| {}), one);
+            }
         }
     }
 }
@@ -361,11 +371,12 @@ fn encoded_links_carry_what_direct_ones_do() {
         let topology = torus(size);
         let mut config = config("uniform", 100_000);
         config.traffic.request_reply = reply;
-        (config.measure_cycles, config.warmup) = (2_000, Warmup::Cycles(1_000));
+        (config.measure_cycles, config.warmup) = (6_000, Warmup::Cycles(1_000));
         let direct = run(&topology, &config, &options);
         let clean = over_links(&topology, &config, &options, ("", 1));
         assert!((clean.accepted_load - direct.accepted_load).abs() < 0.01);
-        assert!((clean.hops_mean - direct.hops_mean).abs() < 0.1);
+        let hops = [&clean, &direct].map(|report| report.hops_mean);
+        assert!((hops[0] - hops[1]).abs() < 0.2, "{hops:?}");
         let more = clean.latency_cycles.mean - direct.latency_cycles.mean;
         println!(
             "{size} {options:?} {more} of {}",
@@ -404,7 +415,13 @@ fn traces_stay_what_they_are() {
             hash("4x4x2-2x4x1", &answered, &ADAPTIVE),
             hash("2x2x2", &broken, &ADAPTIVE),
         ],
-        ["", "", "", "", ""]
+        [
+            "8a3d0d8ad77515ca",
+            "6f225020e94241f1",
+            "02b1567d9068849c",
+            "8bca799f95cd75f3",
+            "d974de7fd7fe245f",
+        ]
     );
 }
 
