@@ -73,6 +73,11 @@ impl FlitBuffer {
         }
     }
 
+    /// What happened to flits here.
+    pub const fn counters(&self) -> &FlitCounters {
+        &self.counters
+    }
+
     /// Takes in a flit of channel `vc`: how many flits there are more than before, what had to be
     /// made up of an earlier packet included, and whether the place of this one is free.
     #[inline]
