@@ -429,7 +429,7 @@ impl Pair {
         for end in &self.ends {
             let counters = end.lcb.counters();
             self.outcome.replayed += counters.tx_retransmitted_packets;
-            counters.for_each(&mut |name, value| {
+            counters.for_each(&mut |name: &str, value: u64| {
                 let is_drop = name.starts_with("drop_") || name == "rx_crc_errors";
                 self.outcome.refused += u64::from(is_drop) * value;
             });

@@ -100,6 +100,11 @@ impl CycleModel for T3e {
         }
     }
 
+    /// Its links count what their carriers carry.
+    fn packets_passed(router: &T3eRouter) -> Option<u64> {
+        Some(router.core().crossbar().counters().packets)
+    }
+
     fn sent(end: &FlitEnd) -> u64 {
         end.sent_flits()
     }

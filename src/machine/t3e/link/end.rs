@@ -401,7 +401,11 @@ impl LinkControlBlock for FlitEnd {
     }
 
     fn next_wakeup(&self) -> Time {
-        self.carrier.next_wakeup().min(self.tell)
+        // Where the carrier has no room, a frame has to come before anything can be told.
+        match self.carrier.room(0) {
+            0 => self.carrier.next_wakeup(),
+            _ => self.carrier.next_wakeup().min(self.tell),
+        }
     }
 
     #[inline]
