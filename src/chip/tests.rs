@@ -6,7 +6,6 @@ use std::fmt::Debug;
 use phitwire_framing::carrier::frame::LinkEnd;
 
 use super::{Chip, ChipConfig, ChipCore, RouterClock};
-use crate::link::session::Session;
 use crate::link::tests::rig::{Link, name};
 use crate::link::{
     EndStatus, LinkClock, LinkConfig, LinkConfigBuilder, LinkControlBlock, LinkProfile,
@@ -55,7 +54,7 @@ fn link<L: Joining>(port: PortId, end: LinkEnd, paced: bool, epoch: u32) -> L::C
 
 impl<L: Joining> End<L> {
     pub fn new(port: PortId, paced: bool, epoch: u32, now: Time) -> Self {
-        let (lcb, input) = L::Lcb::made(link::<L>(port, LinkEnd::B, paced, epoch), now);
+        let (lcb, input) = L::Lcb::new(link::<L>(port, LinkEnd::B, paced, epoch), now);
         Self {
             port,
             lcb,

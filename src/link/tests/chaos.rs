@@ -124,7 +124,7 @@ fn campaign<L: Link>(mut pair: Pair<L>, operations: Vec<Operation<L::Command>>) 
         let sent = pair.count(end, |c| c.tx_packets);
         assert_eq!(pair.count(end, |c| c.tx_acked_packets), sent);
         let delivered: u32 = pair.ends[1 - end].got_id.iter().sum();
-        assert_eq!(u64::from(delivered), sent);
+        assert!(!L::COUNTS_PACKETS || u64::from(delivered) == sent);
         L::assert_conserved(&pair, end);
     }
 }

@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 
 use super::rig::Link;
-use crate::link::session::Session;
 use crate::link::{LinkControlBlock, LinkEvent, ReceiveBuffer};
 use crate::time::Time;
 
@@ -44,7 +43,7 @@ pub struct End<L: Link> {
 
 impl<L: Link> End<L> {
     pub fn new(config: L::Config, now: Time, frame_bytes: usize) -> Self {
-        let (lcb, input) = L::Lcb::made(config, now);
+        let (lcb, input) = L::Lcb::new(config, now);
         Self {
             lcb,
             input,

@@ -1,7 +1,6 @@
 //! Noise on lanes: 3 -> 2 -> 1 -> none.
 
 use super::rig::{A, B, FRAME_BYTES, Link, SECOND, config};
-use crate::link::session::Session;
 use crate::link::tests::end::End;
 use crate::link::tests::pair::Pair;
 use crate::link::{DownReason, EndStatus, LinkEvent, LinkProfile, LinkState};
@@ -194,7 +193,7 @@ pub(crate) fn a_lane_that_comes_late_leaves_both_ends_agreed<L: Link>() {
         // yet.
         pair.wires[A].cut = true;
         pair.run_until(SECOND.times(5), |pair| {
-            pair.ends[B].lcb.common().handshake.heard()
+            pair.ends[B].lcb.link().handshake.heard()
         });
         assert!(!pair.ends[A].lcb.is_active() && !pair.ends[B].lcb.is_active());
         pair.wires[B].silent_lanes = then_silent;

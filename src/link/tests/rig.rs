@@ -13,10 +13,10 @@ use proptest::strategy::BoxedStrategy;
 
 pub use super::end::{Drain, End};
 pub(crate) use super::pair::Pair;
-use crate::link::session::Session;
+use crate::link::common::Common;
 use crate::link::{
-    EndName, LaneRate, LinkConfig, LinkConfigBuilder, LinkControlBlock, LinkProfile, LinkStandard,
-    ReceiveBuffer,
+    EndName, EndStatus, LaneRate, LinkConfig, LinkConfigBuilder, LinkControlBlock, LinkProfile,
+    LinkStandard, ReceiveBuffer,
 };
 use crate::time::{Duration, Time};
 
@@ -28,8 +28,7 @@ pub const FRAME_BYTES: usize = 1_472;
 
 /// The links of one machine. A word is what its packets consist of: a phit, a flit.
 pub trait Link: Sized + 'static {
-    type Lcb: Session<Config = Self::Config, Input = Self::Input>
-        + LinkControlBlock<Config = Self::Config, Input = Self::Input>;
+    type Lcb: EndStatus + Debug + LinkControlBlock<Config = Self::Config, Input = Self::Input>;
     type Input: ReceiveBuffer;
     type Config;
     type Word: Copy + Debug + PartialEq;
@@ -56,8 +55,16 @@ pub trait Link: Sized + 'static {
     const LOSES_TAILS: bool;
     /// Whether a packet with a soft error can be told from others by its number.
     const NUMBERS_SOFT_ERRORS: bool;
+    /// Whether the counters of packets count these packets: of links above a carrier they count
+    /// what that carries.
+    const COUNTS_PACKETS: bool = true;
     /// Retries charged to a lane that is given up at a threshold of 20.
     const CHARGES_OF_20: Range<u64>;
+
+    /// The state of the link, to be changed.
+    fn common(lcb: &mut Self::Lcb) -> &mut Common;
+    /// The end loses its last lane.
+    fn die(lcb: &mut Self::Lcb, now: Time, input: &mut Self::Input);
 
     /// A configuration with the depths of a live link.
     fn built(builder: LinkConfigBuilder) -> Self::Config;

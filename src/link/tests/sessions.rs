@@ -4,7 +4,6 @@ use phitwire_framing::carrier::frame::LinkEnd;
 use phitwire_framing::carrier::lanes::Permutation;
 
 use super::rig::{A, B, FRAME_BYTES, Link, SECOND, config, live, name};
-use crate::link::session::Session;
 use crate::link::tests::end::End;
 use crate::link::tests::pair::Pair;
 use crate::link::{
@@ -56,7 +55,7 @@ pub(crate) fn lane_order_and_polarity_are_found_for_every_cable<L: Link>() {
             let a = L::built(config::<L>(A).cable(cable));
             let mut pair = Pair::<L>::with(2, a, live::<L>(B), FRAME_BYTES);
             pair.wait_up();
-            let found = |end: usize| pair.ends[end].lcb.common().handshake.cable;
+            let found = |end: usize| pair.ends[end].lcb.link().handshake.cable;
             assert_eq!([A, B].map(found), [Permutation::IDENTITY, cable]);
             pair.exchange(100, SECOND);
             assert_eq!(L::check_failures(&pair.ends[B].lcb), 0);
@@ -190,7 +189,7 @@ pub(crate) fn old_frames_of_a_dead_incarnation_change_nothing<L: Link>() {
     let mut old = Vec::new();
     let mut buf = vec![0; FRAME_BYTES];
     let now = pair.now;
-    pair.ends[B].lcb.common().handshake.answer(true);
+    L::common(&mut pair.ends[B].lcb).handshake.answer(true);
     while let Some(length) = pair.ends[B].lcb.poll_frame(now, &mut buf) {
         old.push(buf[..length].to_vec());
     }

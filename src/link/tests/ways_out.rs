@@ -3,7 +3,6 @@
 use phitwire_framing::carrier::training::Training;
 
 use super::rig::{A, B, FRAME_BYTES, Link, SECOND, made};
-use crate::link::session::Session;
 use crate::link::tests::end::End;
 use crate::link::tests::pair::Pair;
 use crate::link::{DownReason, EndStatus, LinkControlBlock, LinkProfile, LinkState};
@@ -26,7 +25,7 @@ fn comes_up<L: Link>(pair: &mut Pair<L>) {
 fn die<L: Link>(pair: &mut Pair<L>, end: usize) {
     let now = pair.now;
     let End { lcb, input, .. } = &mut pair.ends[end];
-    lcb.die(now, input);
+    L::die(lcb, now, input);
 }
 
 fn says(state: u8) -> impl Fn(&[u8]) -> bool {
@@ -163,7 +162,7 @@ pub fn an_end_that_died_in_a_session_unknown_to_its_peer_is_found<L: Link>() {
     {
         let now = pair.now;
         let lcb = &mut pair.ends[B].lcb;
-        let common = lcb.common();
+        let common = L::common(lcb);
         common.state = LinkState::Dead;
         common.handshake.peer_epoch = 5;
         common.handshake.rest();

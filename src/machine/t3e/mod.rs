@@ -11,6 +11,7 @@ pub mod pe;
 pub mod reproduce;
 pub mod route;
 pub mod router;
+pub mod soak;
 pub mod topology;
 pub mod vc;
 
@@ -26,5 +27,6 @@ pub const MACHINE: Machine = Machine {
     simulation: Some(Simulation::of::<cycle::T3e>()),
     tables: reproduce::TABLES,
     ready: topology::READY,
+    soak: &soak::FAMILIES,
     ..Machine::new(Family::of::<topology::Torus>())
 };

@@ -9,6 +9,8 @@ use proptest::prelude::*;
 
 use super::frame::{Control, emit, frame_len};
 use super::{PacketEnd, PacketInput, buffers};
+use crate::link::common::Common;
+use crate::link::session::Session;
 use crate::link::tests::rig::{self, A, B, Link, Pair, config};
 use crate::link::{
     EndStatus, LaneRate, LinkClock, LinkConfig, LinkConfigBuilder, LinkProfile, LinkStandard,
@@ -29,13 +31,41 @@ pub(crate) trait Sample: Packet {
 }
 
 /// Bytes of the least frame that has room for `packets` packets, and to train.
-const fn room_for<P: Packet>(packets: usize) -> usize {
+pub(crate) const fn room_for<P: Packet>(packets: usize) -> usize {
     let bytes = frame_len::<P>(packets);
     if bytes < TRAINING_BYTES {
         TRAINING_BYTES
     } else {
         bytes
     }
+}
+
+/// Bytes of a frame without packets.
+pub(crate) const fn idle_len<P: Packet>() -> usize {
+    frame_len::<P>(0)
+}
+
+/// A frame that end `from` might have sent to end `to`, with packets, and that acknowledges `more`
+/// than it has.
+pub(crate) fn forged<P: Packet>(
+    [from, to]: [&PacketEnd<P>; 2],
+    lanes: u8,
+    more: u64,
+    packets: &[P],
+) -> Vec<u8> {
+    let mut bytes = vec![0; frame_len::<P>(packets.len())];
+    let header = FrameHeader {
+        units: packets.len() as u16,
+        ..from.common.header(P::KIND, lanes)
+    };
+    let control = Control {
+        seq: to.rx.expected(),
+        ack: from.rx.expected() + more,
+        limits: from.rx.limits(),
+        ..Control::default()
+    };
+    emit(&header, &control, packets.iter(), &mut bytes);
+    bytes
 }
 
 /// Links of these packets.
@@ -59,6 +89,14 @@ impl<P: Sample> Link for Rig<P> {
     const LOSES_TAILS: bool = false;
     const NUMBERS_SOFT_ERRORS: bool = true;
     const CHARGES_OF_20: Range<u64> = 21..22;
+
+    fn common(lcb: &mut PacketEnd<P>) -> &mut Common {
+        Session::common(lcb)
+    }
+
+    fn die(lcb: &mut PacketEnd<P>, now: Time, input: &mut PacketInput<P>) {
+        lcb.die(now, input);
+    }
 
     fn built(builder: LinkConfigBuilder) -> LinkConfig {
         builder.build().unwrap()
@@ -145,20 +183,8 @@ impl<P: Sample> Link for Rig<P> {
     }
 
     fn forge(pair: &Pair<Self>, to: usize, lanes: u8, more: u64, packets: &[P]) -> Vec<u8> {
-        let from = &pair.ends[1 - to].lcb;
-        let mut bytes = vec![0; frame_len::<P>(packets.len())];
-        let header = FrameHeader {
-            units: packets.len() as u16,
-            ..from.common.header(P::KIND, lanes)
-        };
-        let control = Control {
-            seq: pair.ends[to].lcb.rx.expected(),
-            ack: from.rx.expected() + more,
-            limits: from.rx.limits(),
-            ..Control::default()
-        };
-        emit(&header, &control, packets.iter(), &mut bytes);
-        bytes
+        let ends = [1 - to, to].map(|end| &pair.ends[end].lcb);
+        forged(ends, lanes, more, packets)
     }
 
     fn command(_: &mut PacketEnd<P>, command: std::convert::Infallible, _: Time) {

@@ -87,6 +87,11 @@ pub trait CycleModel: Copy + Debug + Default + Eq + Send + Sync + 'static {
     fn end(router: &Self::Router, port: PortId) -> Option<&Self::End>;
     /// What reports and checkers want to know of a router.
     fn view(router: &Self::Router) -> ChipView;
+    /// Packets that have passed a router; `None` where they are those that its links count.
+    fn packets_passed(router: &Self::Router) -> Option<u64> {
+        let _ = router;
+        None
+    }
     /// Phits that a link end has sent, repetitions included.
     fn sent(end: &Self::End) -> u64;
     /// Takes what has come to a terminal by `cycle`.

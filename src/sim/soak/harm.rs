@@ -11,11 +11,26 @@ use crate::sim::fabric::{Direction, Fabric, LinkId, NodeId};
 use crate::sim::world::World;
 use crate::time::Duration;
 
-/// What only links of one machine can suffer. Nothing is lost by it.
+/// What only links of one machine can suffer.
 pub trait OwnHarm: Clone + Debug + PartialEq + Send + Sync {
-    /// The number of the link whose first end suffers, modulo how many there are, and what it
+    /// The number of the link of which an end suffers, modulo how many there are, and what it
     /// suffers.
     fn fault(&self) -> (u32, LinkFault);
+
+    /// Which of the two ends suffers.
+    fn end(&self) -> usize {
+        0
+    }
+
+    /// What takes it away again, if it lasts.
+    fn cure(&self) -> Option<LinkFault> {
+        None
+    }
+
+    /// Whether any message may be lost by it.
+    fn destroys(&self) -> bool {
+        false
+    }
 }
 
 /// A machine whose links suffer nothing that others do not.
@@ -130,22 +145,23 @@ pub enum Harm<Own> {
 
 impl<Own: OwnHarm> Harm<Own> {
     /// Whether any message may be lost by it: not only one, as by a soft error.
-    pub const fn destroys(&self) -> bool {
-        #[cfg(test)]
-        if matches!(self, Self::LeaveDown { .. }) {
-            return true;
+    pub fn destroys(&self) -> bool {
+        match self {
+            #[cfg(test)]
+            Self::LeaveDown { .. } => true,
+            Self::Own(own) => own.destroys(),
+            _ => matches!(
+                self,
+                Self::DownAndUp { .. }
+                    | Self::RestartRouter { .. }
+                    | Self::RestartNic { .. }
+                    | Self::RestartEnd { .. }
+            ),
         }
-        matches!(
-            self,
-            Self::DownAndUp { .. }
-                | Self::RestartRouter { .. }
-                | Self::RestartNic { .. }
-                | Self::RestartEnd { .. }
-        )
     }
 
     /// Whether a message may be lost by it.
-    pub const fn may_lose(&self) -> bool {
+    pub fn may_lose(&self) -> bool {
         matches!(self, Self::SoftError { .. }) || self.destroys()
     }
 
@@ -210,10 +226,21 @@ impl<Own: OwnHarm> Harm<Own> {
             }
             Self::Own(own) => {
                 let (link, fault) = own.fault();
-                on_first_end(world, chosen(&link), fault)?;
+                on_end(world, chosen(&link), own.end(), fault)?;
             }
             #[cfg(test)]
             Self::LeaveDown { link } => on_first_end(world, chosen(link), LinkFault::Down)?,
+        }
+        Ok(())
+    }
+
+    /// Takes away what lasts of it and is not the wires'.
+    pub(crate) fn take_away<L: Network>(&self, world: &mut World<L>) -> Result<(), Failure> {
+        if let Self::Own(own) = self
+            && let Some(cure) = own.cure()
+        {
+            let links = world.fabric.links() as u32;
+            on_end(world, LinkId(own.fault().0 % links), own.end(), cure)?;
         }
         Ok(())
     }
@@ -261,7 +288,16 @@ fn on_first_end<L: Network>(
     link: LinkId,
     fault: LinkFault,
 ) -> Result<(), DeviceError> {
-    let (node, port) = world.fabric.ends(link)[0];
+    on_end(world, link, 0, fault)
+}
+
+fn on_end<L: Network>(
+    world: &mut World<L>,
+    link: LinkId,
+    end: usize,
+    fault: LinkFault,
+) -> Result<(), DeviceError> {
+    let (node, port) = world.fabric.ends(link)[end];
     world
         .fabric
         .command(node, |device, now| device.link_fault(now, port, fault))

@@ -224,6 +224,9 @@ impl<M: Soaked> Case<M> {
                 world.fabric.lane_noise(link, direction, None);
             }
         }
+        for (_, harm) in &self.harms {
+            harm.take_away(world)?;
+        }
         Ok(())
     }
 

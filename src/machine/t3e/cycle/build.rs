@@ -16,7 +16,7 @@ use crate::sim::direct::model::{CycleModel as _, Partitioned, PortUse};
 use crate::sim::direct::partition::HELD_BACK;
 use crate::sim::direct::pattern::{Destinations, Population};
 use crate::sim::direct::places::{Places, kinds};
-use crate::sim::direct::source::Births;
+use crate::sim::direct::source::{Births, Source};
 use crate::time::Time;
 
 type Shared = crate::sim::direct::shared::Shared<T3e>;
@@ -86,7 +86,7 @@ pub(super) fn direct(
     let registers = of.0.registers().map_err(|_| ConfigError::Topology)?;
     let made = (
         registers.into_iter().map(DirectRouter::new).collect(),
-        terminals(&places, (config.seed, 0), &shared),
+        terminals(&of.0, &places, (config.seed, 0), &shared),
     );
     let (window, longest) = (LINK_CYCLES as u32, PROCESSOR_CYCLES as u32);
     let windows = Windows {
@@ -114,7 +114,7 @@ pub(super) fn encoded(
     let of = Of::new(topology, options);
     let places = places(&of.0, partitions)?;
     let shared = shared(&of.0, (config, options))?;
-    let terminals = terminals(&places, (config.seed, HELD_BACK), &shared);
+    let terminals = terminals(&of.0, &places, (config.seed, HELD_BACK), &shared);
     let (how, traffic) = ((config.seed, netem), (shared, terminals));
     let window = LINK_CYCLES as u32;
     Ok(Partitioned {
@@ -131,15 +131,16 @@ fn shared(
     (config, options): (&Config, &T3eOptions),
 ) -> Result<Shared, ConfigError> {
     let traffic = &config.traffic;
+    let numbers = participants(topology);
     let format = Format {
         operation: options.operation,
         bytes: traffic.message_bytes,
-        ordered: false,
+        ordered: !topology.is_adaptive(),
         outstanding: topology.outstanding(Profile::Paper) as usize,
+        numbers: numbers.iter().map(|&number| number as u16).collect(),
     };
     let [request, response] = format.commands().map(|command| command.flits());
     let flits = request + usize::from(traffic.request_reply) * response;
-    let numbers: Vec<u32> = (0..topology.destinations().len() as u32).collect();
     let population = Population {
         numbers: &numbers,
         slices: 1,
@@ -149,10 +150,45 @@ fn shared(
     Ok(Shared::new(births, to, traffic.request_reply, format))
 }
 
-/// The terminals of every partition, whose sources begin in cycle `begin`.
-fn terminals(places: &Places, (seed, begin): (u64, u64), shared: &Shared) -> Vec<Vec<Terminal>> {
-    places.terminals(|number| {
-        let number = number as u64;
-        Terminal::new(number, shared.source(seed, number, begin))
+/// The logical processors that send and are sent to: all but those whose nodes are cut off.
+fn participants(topology: &Torus) -> Vec<u32> {
+    let broken = topology.broken();
+    let numbered = (0..).zip(topology.destinations());
+    let linked = numbered.filter(|(_, node)| !broken.is_isolated(**node));
+    linked.map(|(number, _)| number).collect()
+}
+
+/// The place among them of the processor at a node, if it is one.
+pub(super) fn place(topology: &Torus, node: u32) -> Option<u64> {
+    let number = topology.processor(node)?;
+    let mut numbers = participants(topology).into_iter();
+    let place = numbers.position(|other| other == u32::from(number))?;
+    Some(place as u64)
+}
+
+/// The terminals of every partition, whose sources begin in cycle `begin`. Those of nodes without a
+/// logical processor are silent.
+fn terminals(
+    topology: &Torus,
+    places: &Places,
+    (seed, begin): (u64, u64),
+    shared: &Shared,
+) -> Vec<Vec<Terminal>> {
+    let mut by_node = vec![None; topology.shape().nodes() as usize];
+    for (place, &number) in shared.format.numbers.iter().enumerate() {
+        by_node[topology.destinations()[usize::from(number)] as usize] = Some(place);
+    }
+    let ordered = !topology.is_adaptive();
+    places.terminals(|node| match by_node[node] {
+        Some(place) => {
+            let source = shared.source(seed, place as u64, begin);
+            let own = shared.format.numbers[place];
+            Terminal::new((place as u64, own), source, ordered)
+        }
+        None => {
+            let place = (by_node.len() + node) as u64;
+            let source = Source::new(seed, place, true, &shared.births);
+            Terminal::new((place, u16::MAX), source, ordered)
+        }
     })
 }

@@ -249,9 +249,28 @@ impl model::DirectRouter<T3e> for DirectRouter {
     }
 
     fn set_link(&mut self, cycle: u64, port: usize, up: bool) {
-        debug_assert!(self.crossbar.cycle() <= cycle);
+        // One that rested has not heard of the time.
+        self.crossbar.rest_until(cycle);
         self.links.down = self.links.down & !(1 << port) | u8::from(!up) << port;
         self.crossbar.wake();
+    }
+}
+
+#[cfg(test)]
+impl DirectRouter {
+    /// A credit of a port too many.
+    pub(super) fn invent_credit(&mut self, port: usize, vc: usize) {
+        self.links.ends[port].give(vc);
+    }
+
+    /// A credit of a port is lost.
+    pub(super) fn lose_credit(&mut self, port: usize, vc: usize) {
+        self.links.ends[port].send(vc);
+    }
+
+    /// What packets in the network are routed by, to be spoiled.
+    pub(super) fn registers_mut(&mut self) -> &mut crate::machine::t3e::route::RouteRegisters {
+        &mut self.crossbar.registers
     }
 }
 

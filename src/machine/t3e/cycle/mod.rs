@@ -73,8 +73,8 @@ impl CycleModel for T3e {
         request + usize::from(traffic.request_reply) * reply
     }
 
-    fn terminal(_: &Torus, nic: u32, _: u8) -> Option<u64> {
-        Some(nic.into())
+    fn terminal(topology: &Torus, nic: u32, _: u8) -> Option<u64> {
+        build::place(topology, nic)
     }
 
     fn build_encoded(
@@ -98,6 +98,11 @@ impl CycleModel for T3e {
             phit_hops: counters.flits,
             ..direct_router::view(counters)
         }
+    }
+
+    /// Its links count what their carriers carry.
+    fn packets_passed(router: &T3eRouter) -> Option<u64> {
+        Some(router.core().crossbar().counters().packets)
     }
 
     fn sent(end: &FlitEnd) -> u64 {

@@ -1,5 +1,7 @@
 //! A processor: an open-loop source, and a sink that takes a flit in every cycle.
 
+use std::sync::Arc;
+
 use super::T3e;
 use super::credits::Returned;
 use super::packet::{Assembly, Delivery, Message, Operation};
@@ -8,14 +10,14 @@ use crate::machine::t3e::format::{Command, Flit, FlitKind, Name, PacketBuf, VCS,
 use crate::machine::t3e::link::{Credits, Depths};
 use crate::sim::direct::exchange::{Arrivals, Exchange};
 use crate::sim::direct::model::{self, MAX_VCS, PortAccount, Terminal as _};
-use crate::sim::direct::shared;
+use crate::sim::direct::shared::{self, LastSeen};
 use crate::sim::direct::source::{NEVER, Source};
 
 type Shared = shared::Shared<T3e>;
 type Common = shared::Common<T3e>;
 
 /// What terminals need to know of packets.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Format {
     pub(super) operation: Operation,
     pub(super) bytes: u8,
@@ -23,6 +25,8 @@ pub struct Format {
     pub(super) ordered: bool,
     /// Requests that a processor may have outstanding when it waits for responses.
     pub(super) outstanding: usize,
+    /// The logical processors that take part, by their places.
+    pub(super) numbers: Arc<[u16]>,
 }
 
 impl Format {
@@ -39,6 +43,8 @@ pub struct Reply(Message);
 #[derive(Debug)]
 pub struct Terminal {
     common: Common,
+    /// The number of the logical processor.
+    processor: u16,
     credits: Credits,
     assembly: Assembly,
     /// The virtual channel of the packet under way.
@@ -48,21 +54,27 @@ pub struct Terminal {
     births: Vec<u64>,
     free: Vec<u32>,
     waiting: usize,
+    /// Which request came last from each source, where requests keep their order.
+    last_seen: Option<LastSeen>,
 }
 
 /// Bits of the name that tell the requests of a terminal apart that wait for responses.
 const SLOT_BITS: u32 = Name::ID_BITS;
 
 impl Terminal {
-    pub(super) fn new(number: u64, source: Source) -> Self {
+    /// The terminal at that place, of the processor of that number; requests come to it in order if
+    /// they are `ordered`.
+    pub(super) fn new((place, processor): (u64, u16), source: Source, ordered: bool) -> Self {
         Self {
-            common: Common::new(number, source),
+            common: Common::new(place, source),
+            processor,
             credits: Credits::new(Depths::PROCESSOR.all()),
             assembly: Assembly::default(),
             channel: 0,
             births: Vec::new(),
             free: Vec::new(),
             waiting: 0,
+            last_seen: ordered.then(LastSeen::new),
         }
     }
 
@@ -75,7 +87,7 @@ impl Terminal {
         assembly: &mut Assembly,
         shared: &mut Shared,
     ) {
-        if let Some(got) = assembly.take(vc, word, self.common.number as u16) {
+        if let Some(got) = assembly.take(vc, word, self.processor) {
             self.arrived(now, got, shared);
         }
     }
@@ -85,6 +97,7 @@ impl Terminal {
         let Delivery {
             command,
             mut message,
+            from,
             ..
         } = got;
         if command.is_response() {
@@ -98,6 +111,10 @@ impl Terminal {
                 self.waiting -= 1;
                 self.free.push(place as u32);
             }
+        } else if let Some(seen) = &mut self.last_seen {
+            // No source makes two requests in a cycle.
+            let overtaken = seen.is_overtaken(from.into(), message.birth as u32, u32::MAX);
+            shared.tally.overtaken += u64::from(overtaken);
         }
         let key = message.key(command);
         let tally = &mut shared.tally;
@@ -109,7 +126,7 @@ impl Terminal {
         let is_answered = shared.request_reply && !command.is_response();
         if is_answered {
             tally.replies_made += 1;
-            let to = got.from;
+            let to = from;
             self.common
                 .replies
                 .push_back((now + 1, Reply(Message { to, ..message })));
@@ -203,7 +220,7 @@ impl model::Terminal<T3e> for Terminal {
             if let FlitKind::Data(vc) = flit.control.kind() {
                 shared.tally.arrived_phits += 1;
                 freed.set(cycle, vc.into());
-                let own = self.common.number as u16;
+                let own = self.processor;
                 if let Some(got) = self.assembly.take(vc.into(), flit.word, own) {
                     self.arrived(base + cycle as u64, got, shared);
                 }
@@ -239,13 +256,13 @@ impl model::Terminal<T3e> for Terminal {
         let head = source.head();
         let (to, _) = source.take(self.common.number, &shared.births, &shared.destinations);
         let message = Message {
-            to: to as u16,
+            to: shared.format.numbers[to as usize],
             name: self.name(head.sequence, head.birth, shared.request_reply),
             birth: head.birth,
         };
         let [command, _] = shared.format.commands();
         shared.request_sent(message.key(command), head.birth);
-        message.request(command, self.common.number as u16, shared.format.ordered)
+        message.request(command, self.processor, shared.format.ordered)
     }
 
     fn reply(Reply(message): Reply, shared: &mut Shared) -> PacketBuf {
@@ -276,6 +293,14 @@ impl model::Terminal<T3e> for Terminal {
 
     fn is_receiving(&self) -> bool {
         self.assembly.is_open()
+    }
+}
+
+#[cfg(test)]
+impl Terminal {
+    /// Expects that requests of a source come in their order.
+    pub(super) fn expect_order(&mut self) {
+        self.last_seen = Some(LastSeen::new());
     }
 }
 

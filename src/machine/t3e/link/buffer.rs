@@ -73,20 +73,41 @@ impl FlitBuffer {
         }
     }
 
-    /// Takes in a flit of channel `vc`. False if it is discarded, and its place is free.
+    /// What happened to flits here.
+    pub const fn counters(&self) -> &FlitCounters {
+        &self.counters
+    }
+
+    /// Takes in a flit of channel `vc`: how many flits there are more than before, what had to be
+    /// made up of an earlier packet included, and whether the place of this one is free.
     #[inline]
-    pub fn receive(&mut self, vc: usize, flit: Flit) -> bool {
+    pub fn receive(&mut self, vc: usize, flit: Flit) -> (u32, bool) {
         self.counters.rx_flits += 1;
+        let mut made_up = 0;
+        if flit.control.is_head() && self.channels[vc].coming > 0 {
+            made_up = self.complete(vc);
+            // The other end has sent nothing into their places.
+            self.channels[vc].excess += made_up;
+        }
+        match self.put(vc, flit) {
+            true => (made_up + 1, false),
+            false => (made_up, true),
+        }
+    }
+
+    /// Whether a flit has found a place.
+    #[inline]
+    fn put(&mut self, vc: usize, flit: Flit) -> bool {
+        let room = self.depths.of(vc) + self.channels[vc].excess;
+        if self.channels[vc].len >= room {
+            self.counters.rx_overflows += 1;
+            return false;
+        }
         let is_head = flit.control.is_head();
         if is_head && !self.begin(vc, flit.word) {
             return false;
         }
-        let room = self.depths.of(vc);
         let channel = &mut self.channels[vc];
-        if channel.len >= room {
-            self.counters.rx_overflows += 1;
-            return false;
-        }
         if !is_head {
             if channel.coming == 0 {
                 self.counters.rx_headless_flits += 1;
@@ -142,9 +163,6 @@ impl FlitBuffer {
     /// A packet begins. Whether its header can be read.
     #[inline]
     fn begin(&mut self, vc: usize, word: u64) -> bool {
-        if self.channels[vc].coming > 0 {
-            self.complete(vc);
-        }
         let channel = &mut self.channels[vc];
         match Header::parse(word) {
             Ok((header, repair)) => {
@@ -264,7 +282,7 @@ mod tests {
     fn give(buffer: &mut FlitBuffer, vc: usize, words: &[u64]) -> usize {
         let flits = words.iter().enumerate();
         let flits = flits.map(|(at, word)| Flit::data(*word, vc, at == 0));
-        flits.filter(|flit| buffer.receive(vc, *flit)).count()
+        flits.filter(|flit| !buffer.receive(vc, *flit).1).count()
     }
 
     #[test]

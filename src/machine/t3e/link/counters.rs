@@ -31,5 +31,9 @@ counters! {
         rx_truncated_packets,
         /// Flits for which there was no place.
         rx_overflows,
+        /// Credits that no correct peer has to give.
+        rx_impossible_credits,
+        /// Barrier and maintenance flits discarded because nobody took those before.
+        rx_urgent_overflows,
     }
 }

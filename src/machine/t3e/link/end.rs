@@ -7,6 +7,8 @@ use super::config::{Depths, FlitLinkConfig};
 use super::counters::FlitCounters;
 use super::credits::{Credits, Owed};
 use super::noise::LaneErrors;
+#[cfg(test)]
+use super::sabotage;
 use crate::device::{EndAccount, LinkEnd, LinkFault, LinkView, Units};
 use crate::link::common::Common;
 use crate::link::lanes::LaneWatch;
@@ -18,6 +20,10 @@ use crate::time::{Duration, Time};
 
 /// Barrier and maintenance flits that wait for the next burst, at most.
 pub const MAX_URGENT: usize = 64;
+/// Such flits that have come and that nobody took, at most: more than a frame holds.
+const MAX_URGENT_INPUT: usize = 1_024;
+/// Credits of a channel at most: what a grant has room for.
+const MAX_CREDITS: u32 = (1 << GRANT_BITS) - 1;
 /// In the first flit of a session, which is idle: its word says how many places there are.
 const GRANT: u64 = 1 << 63;
 const GRANT_BITS: u32 = 12;
@@ -53,6 +59,10 @@ impl FlitInput {
     pub fn pop(&mut self, vc: usize) -> u64 {
         let (word, has_place) = self.buffer.pop(vc);
         self.freed[vc] += u32::from(has_place);
+        #[cfg(test)]
+        if has_place {
+            self.freed[vc] = sabotage::of_credits(self.freed[vc]);
+        }
         word
     }
 
@@ -63,14 +73,17 @@ impl FlitInput {
     }
 
     fn receive(&mut self, vc: usize, flit: Flit) {
-        match self.buffer.receive(vc, flit) {
-            true => self.arrived[vc] += 1,
-            false => self.freed[vc] += 1,
-        }
+        let (arrived, is_free) = self.buffer.receive(vc, flit);
+        self.arrived[vc] += arrived;
+        self.freed[vc] += u32::from(is_free);
     }
 
     /// No more comes of the packets that are under way.
     fn cut_off(&mut self) {
+        #[cfg(test)]
+        if sabotage::is(sabotage::Sabotage::CutsStay) {
+            return;
+        }
         for vc in 0..VCS {
             self.arrived[vc] += self.buffer.complete(vc);
         }
@@ -227,13 +240,24 @@ impl FlitEnd {
     #[inline]
     fn take_flit(&mut self, flit: Flit, input: &mut FlitInput) {
         if let Some(vc) = flit.control.credit() {
-            self.credits.give(vc);
+            // Before its grant, no peer has given any places, and none has more than that.
+            if self.granted && self.credits.left(vc) < MAX_CREDITS {
+                self.credits.give(vc);
+            } else {
+                self.counters.rx_impossible_credits += 1;
+            }
         }
         match flit.control.kind() {
             FlitKind::Data(vc) => input.receive(vc.into(), flit),
             FlitKind::Idle if flit.word & GRANT != 0 => self.take_grant(flit.word),
             FlitKind::Idle => {}
-            FlitKind::Barrier | FlitKind::Maintenance => input.urgent.push_back(flit),
+            FlitKind::Barrier | FlitKind::Maintenance => {
+                if input.urgent.len() < MAX_URGENT_INPUT {
+                    input.urgent.push_back(flit);
+                } else {
+                    self.counters.rx_urgent_overflows += 1;
+                }
+            }
         }
     }
 
@@ -303,6 +327,20 @@ impl FlitEnd {
     }
 }
 
+#[cfg(test)]
+impl FlitEnd {
+    /// The carrier, for what only tests do to it.
+    pub(super) fn carrier_mut(&mut self) -> &mut PacketEnd<Burst> {
+        &mut self.carrier
+    }
+
+    /// Loses its last lane.
+    pub(super) fn die(&mut self, now: Time, input: &mut FlitInput) {
+        crate::link::session::Session::die(&mut self.carrier, now, &mut input.carrier);
+        self.follow(input);
+    }
+}
+
 impl EndStatus for FlitEnd {
     #[inline]
     fn parts(&self) -> (&Common, &Outgoing, &LaneWatch) {
@@ -363,7 +401,11 @@ impl LinkControlBlock for FlitEnd {
     }
 
     fn next_wakeup(&self) -> Time {
-        self.carrier.next_wakeup().min(self.tell)
+        // Where the carrier has no room, a frame has to come before anything can be told.
+        match self.carrier.room(0) {
+            0 => self.carrier.next_wakeup(),
+            _ => self.carrier.next_wakeup().min(self.tell),
+        }
     }
 
     #[inline]

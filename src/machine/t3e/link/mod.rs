@@ -13,6 +13,10 @@ mod credits;
 mod end;
 mod ideal;
 mod noise;
+#[cfg(test)]
+pub(crate) mod sabotage;
+#[cfg(test)]
+mod tests;
 
 pub use buffer::FlitBuffer;
 pub use config::{Depths, FlitLinkConfig, RATE, STANDARD};

@@ -260,11 +260,15 @@ impl<M: CycleModel> EncodedPartition<M> {
     pub(super) fn packets_taken(&self) -> u64 {
         let ports =
             |index| (0..M::PORTS as u8).filter_map(move |port| M::end(self.chip(index), port));
-        let healthy = |end: &M::End| {
+        let healthy = |end: &M::End| -> u64 {
             let counters = end.counters();
             counters.rx_packets - counters.rx_poisoned_packets
         };
-        (0..self.chips.len()).flat_map(ports).map(healthy).sum()
+        let of = |index| {
+            let passed = M::packets_passed(self.chip(index));
+            passed.unwrap_or_else(|| ports(index).map(healthy).sum())
+        };
+        (0..self.chips.len()).map(of).sum()
     }
 }
 

@@ -8,6 +8,8 @@ use phitwire_framing::aries::set::{ControlSet, DATA_FLITS, DataSet, Set, SetByte
 use phitwire_framing::carrier::frame::FrameHeader;
 use proptest::prelude::*;
 
+use crate::link::common::Common;
+use crate::link::session::Session;
 use crate::link::tests::rig::{self, FRAME_BYTES, Link};
 pub use crate::link::tests::rig::{A, B};
 use crate::link::{EndStatus, LaneRate, LinkClock, LinkConfigBuilder, LinkProfile, LinkStandard};
@@ -171,6 +173,14 @@ impl Link for Aries {
     const NUMBERS_SOFT_ERRORS: bool = true;
     // The sets of one frame are charged before the lane is judged.
     const CHARGES_OF_20: Range<u64> = 21..45;
+
+    fn common(lcb: &mut AriesLcb) -> &mut Common {
+        Session::common(lcb)
+    }
+
+    fn die(lcb: &mut AriesLcb, now: Time, input: &mut AriesInput) {
+        lcb.die(now, input);
+    }
 
     fn built(builder: LinkConfigBuilder) -> AriesLinkConfig {
         aries(builder, SetProfile::live())

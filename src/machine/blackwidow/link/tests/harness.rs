@@ -12,6 +12,8 @@ use phitwire_framing::yarc::packet::{EopStatus, Head, Vc};
 use phitwire_framing::yarc::phit::{Phit, PhitKind};
 use proptest::prelude::*;
 
+use crate::link::common::Common;
+use crate::link::session::Session;
 use crate::link::tests::rig::{self, Link};
 pub use crate::link::tests::rig::{A, B};
 use crate::link::{
@@ -114,6 +116,14 @@ impl Link for Yarc {
     const LOSES_TAILS: bool = false;
     const NUMBERS_SOFT_ERRORS: bool = false;
     const CHARGES_OF_20: Range<u64> = 21..22;
+
+    fn common(lcb: &mut Lcb) -> &mut Common {
+        Session::common(lcb)
+    }
+
+    fn die(lcb: &mut Lcb, now: Time, input: &mut InputQueue) {
+        lcb.die(now, input);
+    }
 
     fn built(builder: LinkConfigBuilder) -> LinkConfig {
         builder.build().unwrap()

@@ -93,7 +93,11 @@ fn packet(command: Command, tag: Tag) -> Vec<u64> {
 /// Lets a packet come in on `vc` of `port`, a flit a cycle from now on.
 fn give(bench: &mut Bench, crossbar: &mut Crossbar, (port, vc): (usize, usize), words: &[u64]) {
     for (at, word) in words.iter().enumerate() {
-        assert!(bench.inputs[port].receive(vc, Flit::data(*word, vc, at == 0)));
+        assert!(
+            !bench.inputs[port]
+                .receive(vc, Flit::data(*word, vc, at == 0))
+                .1
+        );
     }
     crossbar.enqueue(port, vc, words.len() as u32);
 }

@@ -1,0 +1,90 @@
+//! Sessions that end in the middle of packets, and wrong bits above the carrier.
+
+use super::harness::{End, Pair, suffer};
+use crate::device::{LinkFault, LinkView as _};
+use crate::link::impair::Probability;
+use crate::link::tests::rig::{A, B};
+use crate::time::Duration;
+
+#[test]
+fn packets_cut_by_the_end_of_a_session_come_whole_in_length_and_say_that_they_are_not() {
+    let mut cut = 0;
+    for seed in 0..60 {
+        let mut pair = Pair::up(seed);
+        pair.allow_gaps();
+        // What is lost and not yet sent again ends with the session.
+        pair.wire(|wire| wire.loss = 500);
+        for end in [A, B] {
+            pair.ends[end].frame_bytes = 300;
+            pair.load(end, 60);
+        }
+        let us = 1 + pair.rng.below(40);
+        pair.run_for(Duration::from_us(us));
+        pair.link_down(A);
+        pair.wire(|wire| wire.loss = 0);
+        let us = pair.rng.below(3_000);
+        pair.run_for(Duration::from_us(us));
+        pair.link_up(A);
+        pair.wait_up();
+        pair.exchange(50, Duration::from_ms(5_000));
+        cut += pair.ends.iter().map(|end| end.cut).sum::<u64>();
+        for end in &pair.ends {
+            let counters = end.lcb.flit_counters(&end.input);
+            assert_eq!(counters.rx_overflows + counters.rx_impossible_credits, 0);
+            let account = end.lcb.account();
+            assert_eq!(account.credits, account.offers, "every credit is back");
+        }
+    }
+    assert!(cut > 10, "{cut}");
+}
+
+#[test]
+fn grants_come_with_what_is_left_in_the_buffers() {
+    let mut pair = Pair::up(7);
+    pair.allow_gaps();
+    pair.ends[B].drain = crate::link::tests::end::Drain::Blocked;
+    pair.load(A, 100);
+    pair.run_for(Duration::from_ms(5));
+    let held: Vec<u32> = (0..5)
+        .map(|vc| pair.ends[B].input.buffer().len(vc))
+        .collect();
+    assert!(held.iter().all(|held| *held > 0));
+    pair.link_down(B);
+    pair.run_for(Duration::from_ms(5));
+    pair.link_up(B);
+    pair.wait_up();
+    pair.run_for(Duration::from_ms(5));
+    let credits = pair.ends[A].lcb.account().credits;
+    let all = pair.ends[B].lcb.account().offers;
+    for vc in 0..5 {
+        assert_eq!(credits[vc] + held[vc], all[vc]);
+    }
+    pair.ends[B].drain = crate::link::tests::end::Drain::Eager;
+    pair.exchange(50, Duration::from_ms(5_000));
+}
+
+#[test]
+fn one_wrong_bit_is_corrected_and_two_are_told() {
+    let mut pair = Pair::up(8);
+    // Where packets are cut is where they are hopeless.
+    pair.allow_gaps();
+    let noise = |of: u64, lane| LinkFault::LaneNoise {
+        lane,
+        per_bit: Probability::from_ratio(1, of),
+    };
+    assert!(
+        !suffer(&mut pair, A, noise(10, 14)),
+        "there is no such lane"
+    );
+    assert!(suffer(&mut pair, A, noise(20_000, 3)));
+    pair.load(A, 30_000);
+    pair.run_until(Duration::from_ms(60_000), |pair| {
+        pair.ends[A].backlog.is_empty()
+    });
+    pair.run_for(Duration::from_ms(100));
+    let End { lcb, input, .. } = &pair.ends[B];
+    let counters = lcb.flit_counters(input);
+    assert!(counters.rx_corrected_packets > 10, "{counters:?}");
+    let account = pair.ends[A].lcb.account();
+    assert_eq!(account.credits, account.offers, "every credit is back");
+}

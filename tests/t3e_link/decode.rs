@@ -1,0 +1,163 @@
+//! Every T3E decoder that bytes from a wire reach: bursts, flits, headers, packets, barrier
+//! messages, the buffers of an input; for the fuzz target and the replay of its corpus. Nothing here
+//! may panic, except where a decoder contradicts itself or its encoder.
+
+use phitwire::machine::t3e::barrier::Message;
+use phitwire::machine::t3e::format::{
+    Burst, Control, Flit, FlitKind, Header, HeaderError, MAX_PACKET_FLITS, PacketBuf, Repair,
+    Request, VCS,
+};
+use phitwire::machine::t3e::link::{Depths, FlitBuffer};
+use phitwire::packets::Packet as _;
+
+/// What became of the bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// Headers that were right, corrected and hopeless, and those with a command that is none.
+    pub headers: [u32; 4],
+    /// The words behind headers, likewise right, corrected and hopeless.
+    pub packets: [u32; 3],
+    /// Barrier messages, those corrected, and words that are none.
+    pub messages: [u32; 3],
+    /// Flits with control bits that are none.
+    pub unreadable: u32,
+    /// Packets that were cut short by the next, and flits without a header or a place.
+    pub cut: u64,
+    pub discarded: u64,
+}
+
+impl Outcome {
+    pub fn add(&mut self, other: &Self) {
+        let add = |own: &mut [u32], other: &[u32]| {
+            own.iter_mut()
+                .zip(other)
+                .for_each(|(own, other)| *own += other);
+        };
+        add(&mut self.headers, &other.headers);
+        add(&mut self.packets, &other.packets);
+        add(&mut self.messages, &other.messages);
+        self.unreadable += other.unreadable;
+        self.cut += other.cut;
+        self.discarded += other.discarded;
+    }
+}
+
+/// Decodes `bytes` as bursts in a row, all that is in them, and the flits as an input takes them.
+pub fn decode(bytes: &[u8]) -> Outcome {
+    let mut outcome = Outcome::default();
+    let mut buffer = FlitBuffer::correcting(Depths::PAPER);
+    // Places that the other end may use: it may send more than it should.
+    let mut promised = buffer.promise();
+    for bytes in bytes.chunks_exact(Burst::BYTES) {
+        let burst = Burst::parse(bytes);
+        let mut again = [0xa5; Burst::BYTES];
+        burst.emit(&mut again);
+        assert_eq!(Burst::parse(&again), burst, "what is read is written");
+        if again != bytes {
+            outcome.unreadable += 1;
+        }
+        for flit in burst.flits() {
+            decode_flit(flit, &mut outcome);
+            if let FlitKind::Data(vc) = flit.control.kind() {
+                take(&mut buffer, vc.into(), flit, &mut promised);
+            }
+        }
+    }
+    for vc in 0..VCS {
+        buffer.complete(vc);
+        decode_packets(&mut buffer, vc, &mut outcome);
+    }
+    outcome.cut += buffer.counters().rx_truncated_packets;
+    outcome.discarded += buffer.counters().rx_headless_flits + buffer.counters().rx_overflows;
+    outcome
+}
+
+/// An input takes a flit, and as long as the other end keeps to its places, there is one.
+fn take(buffer: &mut FlitBuffer, vc: usize, flit: Flit, promised: &mut [u32; VCS]) {
+    let (held, overflows) = (buffer.len(vc), buffer.counters().rx_overflows);
+    let (arrived, is_free) = buffer.receive(vc, flit);
+    assert_eq!(buffer.len(vc), held + arrived);
+    assert!(arrived <= MAX_PACKET_FLITS as u32);
+    let overflowed = buffer.counters().rx_overflows > overflows;
+    assert!(!overflowed || promised[vc] == 0, "a place was promised");
+    promised[vc] = promised[vc].saturating_sub(1) + u32::from(is_free);
+    // Now and then somebody takes some.
+    if flit.word % 4 == 0 {
+        for _ in 0..buffer.len(vc).min(3) {
+            promised[vc] += u32::from(buffer.pop(vc).1);
+        }
+    }
+    assert!(promised[vc] <= Depths::PAPER.of(vc));
+}
+
+fn decode_flit(flit: Flit, outcome: &mut Outcome) {
+    let control = flit.control;
+    assert_eq!(
+        Control::parse(control.bits(), control.is_head()),
+        Some(control)
+    );
+    match Header::parse(flit.word) {
+        Ok((header, repair)) => {
+            let differs = (header.emit() ^ flit.word).count_ones();
+            assert_eq!(
+                differs,
+                u32::from(repair == Repair::Corrected),
+                "{header:?}"
+            );
+            outcome.headers[usize::from(differs > 0)] += 1;
+            assert!((1..=MAX_PACKET_FLITS).contains(&header.command.flits()));
+        }
+        Err(HeaderError::Check) => outcome.headers[2] += 1,
+        Err(HeaderError::Command(_)) => outcome.headers[3] += 1,
+    }
+    match (Message::decode(flit.word), Message::correct(flit.word)) {
+        (Ok(message), corrected) => {
+            assert_eq!(message.encode(), flit.word);
+            assert_eq!(corrected, Some((message, 0)));
+            outcome.messages[0] += 1;
+        }
+        (Err(_), Some((message, wrong))) => {
+            assert_eq!((message.encode() ^ flit.word).count_ones(), wrong);
+            outcome.messages[1] += 1;
+        }
+        (Err(_), None) => outcome.messages[2] += 1,
+    }
+}
+
+/// The packets of a channel whose packets are all complete.
+fn decode_packets(buffer: &mut FlitBuffer, vc: usize, outcome: &mut Outcome) {
+    while buffer.len(vc) > 0 {
+        let Ok((header, _)) = Header::parse(buffer.front(vc)) else {
+            buffer.pop(vc);
+            continue;
+        };
+        let count = header.command.flits().min(buffer.len(vc) as usize);
+        let words: Vec<u64> = (0..count).map(|_| buffer.pop(vc).0).collect();
+        let mut packet = PacketBuf::from_flits(&words).expect("no packet is longer");
+        let (header, [_, found]) = packet.open().expect("it was read before");
+        outcome.packets[found as usize] += 1;
+        if found != Repair::Hopeless && count > 1 {
+            assert_eq!(packet.flits().len(), count);
+            let request = Request::parse(&header, packet.flits()[1]);
+            assert!((1..=64).contains(&request.bytes));
+            assert!(PacketBuf::response_bytes(&header, packet.flits()[1]) <= 64);
+        }
+    }
+}
+
+/// The same with a header at the beginning of each word that is marked as one, and checks made
+/// right.
+pub fn decode_with_checks_made_right(bytes: &[u8]) -> Outcome {
+    let mut bytes = bytes.to_vec();
+    for chunk in bytes.chunks_exact_mut(Burst::BYTES) {
+        let mut burst = Burst::parse(chunk);
+        for (word, control) in burst.words.iter_mut().zip(burst.controls) {
+            if control.is_head() {
+                let information = *word & ((1 << 57) - 1);
+                *word = phitwire::machine::t3e::format::check::seal_header(information);
+            }
+        }
+        burst.emit(chunk);
+    }
+    decode(&bytes)
+}
