@@ -26,3 +26,6 @@ pub const MACHINE: Machine = Machine {
     ready: topology::READY,
     ..Machine::new(Family::of::<topology::Torus>())
 };
+
+#[cfg(test)]
+mod tests;

@@ -31,5 +31,7 @@ counters! {
         rx_truncated_packets,
         /// Flits for which there was no place.
         rx_overflows,
+        /// Barrier and maintenance flits that nobody took in time.
+        rx_urgent_lost,
     }
 }
