@@ -1,5 +1,7 @@
 //! Networks that a machine has beside the one of packets: barriers, and the way to registers.
 
+use core::fmt;
+
 use super::model::NodeRef;
 
 /// A register of a router, and what it is to hold.
@@ -24,7 +26,7 @@ pub struct BarrierPlan {
 
 /// A network whose routers carry barriers, and maintenance packets that read and write registers of
 /// other routers.
-pub trait SideNetworks {
+pub trait SideNetworks: fmt::Debug {
     /// Units of the routers, numbered from 0.
     fn units(&self) -> u8;
 

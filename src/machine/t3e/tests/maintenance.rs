@@ -134,7 +134,10 @@ fn a_jammed_network_is_repaired_by_maintenance_packets() {
     assert_eq!(circle.0.len(), 8, "{circle}");
     assert!(circle.0.iter().all(|(.., vc)| *vc == 1), "{circle}");
 
-    let traffic = puts(&world, 3, 400);
+    // Of such packets a full buffer has three, so that none waits with its head in the next one:
+    // what has begun to flow cannot be routed again.
+    let mut traffic = puts(&world, 3, 400);
+    traffic.size = 8;
     world.start_traffic(&traffic).expect("traffic");
     let answered = |world: &World<Torus>| world.report(3).acknowledged;
     let mut before = u64::MAX;

@@ -3,6 +3,7 @@
 mod barriers;
 mod maintenance;
 
+use super::CYCLE_PS;
 use super::topology::{Torus, TorusSpec};
 use crate::device::{Device, DeviceError, RegisterName};
 use crate::net::{Clock, NodeRef};
@@ -17,7 +18,15 @@ fn world(torus: TorusSpec, paced: bool) -> World<Torus> {
         torus.settings.clock = Clock::Paced { dilation: 1 };
         torus.settings.profile = crate::net::Profile::Paper;
     }
-    let mut world = World::new(torus.torus(), 7, LinkSpec::default()).expect("a world");
+    let spec = match paced {
+        // Three clocks from the pins of one port to those of the next.
+        true => LinkSpec {
+            latency: Duration::from_ps(3 * CYCLE_PS),
+            ..LinkSpec::default()
+        },
+        false => LinkSpec::default(),
+    };
+    let mut world = World::new(torus.torus(), 7, spec).expect("a world");
     assert!(world.bring_up(Duration::from_ms(200)), "links come up");
     world
 }
