@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::links::Links;
 use super::node::{Chip, ChipConfig};
 use super::register_error::RegisterError;
-use crate::device::{DeviceEvent, LinkEnd, NodeAccount, Registers, Rerouting};
+use crate::device::{DeviceEvent, LinkEnd, NodeAccount, Registers, RemoteRegisters, Rerouting};
 use crate::link::{Change, LinkControlBlock, LinkEvent};
 use crate::node::PortId;
 use crate::time::Time;
@@ -110,6 +110,10 @@ pub trait ChipCore: Debug + Send + Sized + 'static {
     fn seed(&mut self, _seed: u64) {}
     /// Its registers, if they can be read and written from outside.
     fn registers(_: &mut Chip<Self>) -> Option<&mut dyn Registers> {
+        None
+    }
+    /// Its way to the registers of other routers, if it has one of its own.
+    fn remote_registers(_: &mut Chip<Self>) -> Option<&mut dyn RemoteRegisters> {
         None
     }
     /// Its route tables, if they can be replaced while it runs.

@@ -7,7 +7,8 @@ use serde_json::{Map, Value};
 use super::chip_core::ChipCore;
 use super::node::Chip;
 use crate::device::{
-    Device, DeviceError, Kind, LinkEnd as _, LinkFault, LinkView, NodeAccount, Registers, Rerouting,
+    Device, DeviceError, Kind, LinkEnd as _, LinkFault, LinkView, NodeAccount, Registers,
+    RemoteRegisters, Rerouting,
 };
 use crate::node::PortId;
 use crate::time::Time;
@@ -56,6 +57,10 @@ impl<C: ChipCore> Device for Chip<C> {
 
     fn registers(&mut self) -> Option<&mut dyn Registers> {
         C::registers(self)
+    }
+
+    fn remote_registers(&mut self) -> Option<&mut dyn RemoteRegisters> {
+        C::remote_registers(self)
     }
 
     fn rerouting(&mut self) -> Option<&mut dyn Rerouting> {

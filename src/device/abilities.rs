@@ -6,9 +6,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::DeviceError;
+use crate::chip::RegisterError;
 use crate::link::ErrorInjection;
 use crate::link::impair::Probability;
-use crate::nic::{Abilities, CollectiveReport, CollectiveSpec, TrafficReport, TrafficSpec};
+use crate::nic::{
+    Abilities, BarrierReport, BarrierSpec, CollectiveReport, CollectiveSpec, TrafficReport,
+    TrafficSpec,
+};
 use crate::time::{Duration, Time};
 
 /// What can be broken or mended at a link. No machine's links can suffer all of it.
@@ -71,6 +75,26 @@ pub trait Registers {
     /// # Errors
     /// [`DeviceError::RegisterRefused`]: there is no such register, or it does not take the value.
     fn write(&mut self, register: RegisterName<'_>, value: u64) -> Result<(), DeviceError>;
+}
+
+/// Registers of other routers, by packets that need nothing of what may be jammed or not configured
+/// there. Nobody repeats such a packet: who asks waits for a while and asks again.
+pub trait RemoteRegisters {
+    /// Reads a register of the router at the end of `way`, as the machine writes it, or writes it.
+    /// Answers the number of the question.
+    ///
+    /// # Errors
+    /// [`DeviceError::UnknownRegister`] and [`DeviceError::Unreachable`].
+    fn ask(
+        &mut self,
+        way: &[i8],
+        register: RegisterName<'_>,
+        write: Option<u64>,
+    ) -> Result<u32, DeviceError>;
+
+    /// The answer to a question, once: the value that was read or written, or why not. `None` while
+    /// it has not come.
+    fn answer(&mut self, question: u32) -> Option<Result<u64, RegisterError>>;
 }
 
 /// How the routing of a router stands.
@@ -139,4 +163,30 @@ pub trait CollectiveRuns {
 
     /// Ends the run; asked again, at once.
     fn stop(&mut self, now: Time);
+}
+
+/// Barriers and eurekas that a network interface takes part in by units of its hardware, several at
+/// once. Routers have to be configured for it before.
+pub trait BarrierRuns {
+    /// Units, numbered from 0.
+    fn units(&self) -> u8;
+
+    /// Makes a unit ready: it takes part from now on, with nothing of what was before.
+    ///
+    /// # Errors
+    /// [`DeviceError::Barriers`].
+    fn prepare(&mut self, unit: u8) -> Result<(), DeviceError>;
+
+    /// Starts a run at a unit that is ready.
+    ///
+    /// # Errors
+    /// [`DeviceError::Barriers`].
+    fn start(&mut self, now: Time, spec: BarrierSpec) -> Result<(), DeviceError>;
+
+    /// What is known here of the latest run of a unit.
+    fn report(&self, unit: u8) -> Option<BarrierReport>;
+
+    /// Ends the run of a unit at all participants, after the same barrier; asked again, at once and
+    /// here alone.
+    fn stop(&mut self, unit: u8);
 }

@@ -5,7 +5,7 @@ use core::error::Error as StdError;
 use thiserror::Error;
 
 use super::Kind;
-use crate::nic::{CollectiveSpecError, SpecError};
+use crate::nic::{BarrierSpecError, CollectiveSpecError, SpecError};
 use crate::node::PortId;
 
 /// Why a device did not do what it was asked for.
@@ -28,6 +28,18 @@ pub enum DeviceError {
     /// It has no engine for collective operations.
     #[error("this {0} has no collective engine")]
     NoCollectives(Kind),
+    /// It has no barrier units.
+    #[error("this {0} has no barrier units")]
+    NoBarriers(Kind),
+    /// It has no network for the registers of others.
+    #[error("no maintenance packets begin at this {0}")]
+    NoRemoteRegisters(Kind),
+    /// There is no such way for a maintenance packet.
+    #[error("{register}: no maintenance packet can take such a way")]
+    Unreachable {
+        /// What was asked for.
+        register: String,
+    },
     /// The port has no link.
     #[error("port {0} has no link")]
     NoLink(PortId),
@@ -64,4 +76,7 @@ pub enum DeviceError {
     /// A run of collective operations is refused.
     #[error(transparent)]
     Collectives(#[from] CollectiveSpecError),
+    /// A run of barriers is refused.
+    #[error(transparent)]
+    Barriers(#[from] BarrierSpecError),
 }

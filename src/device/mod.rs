@@ -3,7 +3,8 @@
 //!
 //! A [`Device`] is a [`Node`] that can be looked at and meddled with from outside: its links
 //! ([`LinkView`]), their faults ([`LinkFault`]), counters, what it holds, and what only some
-//! devices are able to do: [`Registers`], [`Rerouting`], [`TrafficRuns`], [`CollectiveRuns`].
+//! devices are able to do: [`Registers`], [`RemoteRegisters`], [`Rerouting`], [`TrafficRuns`],
+//! [`CollectiveRuns`], [`BarrierRuns`].
 //! Processes and worlds keep a `Box<dyn Device>`. The calls of [`Node`] are dynamic then, once per
 //! frame or advance; nothing below them is.
 
@@ -20,7 +21,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 pub use abilities::{
-    CollectiveRuns, LinkFault, RegisterName, Registers, Rerouting, Routing, TrafficRuns,
+    BarrierRuns, CollectiveRuns, LinkFault, RegisterName, Registers, RemoteRegisters, Rerouting,
+    Routing, TrafficRuns,
 };
 pub use account::{EndAccount, NodeAccount, Units};
 pub use error::DeviceError;
@@ -153,6 +155,11 @@ pub trait Device: DeviceNode {
         None
     }
 
+    /// Its way to the registers of other routers, if it has one of its own.
+    fn remote_registers(&mut self) -> Option<&mut dyn RemoteRegisters> {
+        None
+    }
+
     /// Its route tables, if they can be replaced while it runs.
     fn rerouting(&mut self) -> Option<&mut dyn Rerouting> {
         None
@@ -175,6 +182,16 @@ pub trait Device: DeviceNode {
 
     /// Its runs of collective operations, to command them.
     fn collectives_mut(&mut self) -> Option<&mut dyn CollectiveRuns> {
+        None
+    }
+
+    /// Its runs of barriers, if it has units for them.
+    fn barriers(&self) -> Option<&dyn BarrierRuns> {
+        None
+    }
+
+    /// Its runs of barriers, to command them.
+    fn barriers_mut(&mut self) -> Option<&mut dyn BarrierRuns> {
         None
     }
 }
@@ -217,6 +234,32 @@ impl dyn Device {
             register: register.to_string(),
         };
         self.registers().ok_or(error)
+    }
+
+    /// [`Device::remote_registers`].
+    ///
+    /// # Errors
+    /// [`DeviceError::NoRemoteRegisters`].
+    pub fn need_remote_registers(&mut self) -> Result<&mut dyn RemoteRegisters, DeviceError> {
+        let error = DeviceError::NoRemoteRegisters(self.kind());
+        self.remote_registers().ok_or(error)
+    }
+
+    /// [`Device::barriers`].
+    ///
+    /// # Errors
+    /// [`DeviceError::NoBarriers`].
+    pub fn need_barriers(&self) -> Result<&dyn BarrierRuns, DeviceError> {
+        self.barriers().ok_or(DeviceError::NoBarriers(self.kind()))
+    }
+
+    /// [`Device::barriers_mut`].
+    ///
+    /// # Errors
+    /// [`DeviceError::NoBarriers`].
+    pub fn need_barriers_mut(&mut self) -> Result<&mut dyn BarrierRuns, DeviceError> {
+        let error = DeviceError::NoBarriers(self.kind());
+        self.barriers_mut().ok_or(error)
     }
 
     /// [`Device::rerouting`].

@@ -23,6 +23,7 @@ mod reroute;
 mod settings;
 pub mod show;
 mod shown;
+mod side_networks;
 mod writing;
 
 pub use fields::{Fields, Section, Value};
@@ -51,4 +52,5 @@ pub use show::TooLarge;
 #[cfg(test)]
 pub(crate) use shown::is_unseen;
 pub use shown::{Shown, harmless};
+pub use side_networks::{BarrierPlan, RegisterValue, SideNetworks};
 pub use writing::write_link;

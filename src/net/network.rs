@@ -12,6 +12,7 @@ use super::plan::{self, PlanError, Runtime};
 use super::reading::{self, Describe};
 use super::reroute::Reroutable;
 use super::show::{self, TooLarge};
+use super::side_networks::SideNetworks;
 use crate::device::Device;
 use crate::time::Time;
 
@@ -96,6 +97,11 @@ pub trait Network: Any + fmt::Debug + Same {
     /// The network as one whose route tables can be computed around what has failed, on machines
     /// that have such tables.
     fn reroute(&self) -> Option<&dyn Reroutable> {
+        None
+    }
+
+    /// The network as one that carries barriers and maintenance packets, on machines that do.
+    fn side_networks(&self) -> Option<&dyn SideNetworks> {
         None
     }
 

@@ -2,6 +2,7 @@
 //! vocabulary of collective operations, the memory, the periods between restarts, and the slab of
 //! outstanding requests.
 
+mod barrier;
 pub(crate) mod checker;
 pub(crate) mod collective;
 pub(crate) mod latency;
@@ -20,6 +21,7 @@ pub(crate) mod traffic_spec;
 pub(crate) mod traffic_target;
 pub(crate) mod turns;
 
+pub use barrier::{BarrierReport, BarrierSpec, BarrierSpecError};
 pub use checker::ANNOUNCE_ADDRESS;
 pub use collective::{
     Collective, CollectiveReport, CollectiveSpec, CollectiveSpecError, DEFAULT_PATIENCE, ENGINES,

@@ -14,7 +14,7 @@ use crate::device::{
     self, Device, DeviceError, DeviceEvent, LinkFault, LinkView, NodeAccount, TrafficRuns,
 };
 use crate::kit::Events;
-use crate::link::LinkConfig;
+use crate::link::{LinkConfig, LinkPort};
 use crate::nic::checker::ANNOUNCEMENT_BYTES;
 use crate::nic::runs::Runs;
 use crate::nic::traffic::Source;
@@ -178,6 +178,21 @@ impl<E: TransferEnd> TransferNic<E> {
     /// The next request of the user that has ended, oldest first.
     pub fn poll_completion(&mut self) -> Option<Completion> {
         self.completions.pop()
+    }
+
+    /// Its number.
+    pub(crate) fn number(&self) -> u16 {
+        self.side.config.number
+    }
+
+    /// Its link, for what a machine's link carries beside transfers.
+    pub(crate) fn link_mut(&mut self) -> &mut LinkPort<E> {
+        &mut self.side.link
+    }
+
+    /// Words that others can read and nobody writes over the network, from [`REGISTERS`](super::responder::REGISTERS) on.
+    pub(crate) fn registers_mut(&mut self) -> &mut Vec<u64> {
+        &mut self.side.responder.registers
     }
 
     fn event(&mut self, event: DeviceEvent) {

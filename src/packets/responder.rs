@@ -7,6 +7,9 @@ use super::transfer::{Kind, MAX_DATA, MESSAGE_BYTES, Transfer};
 use crate::nic::checker::{ANNOUNCE_ADDRESS, Announced, Announcement, Checker, Purpose};
 use crate::nic::{Abilities, Memory, Operation};
 
+/// The address of the first of the words that can only be read: beyond every memory.
+pub(crate) const REGISTERS: u64 = 1 << 46;
+
 /// A memory, its queues, and what is known of the traffic runs that write into it.
 #[derive(Debug)]
 pub(super) struct Responder {
@@ -15,6 +18,8 @@ pub(super) struct Responder {
     has_messages: bool,
     pub memory: Memory,
     pub queues: MessageQueues,
+    /// Words behind [`REGISTERS`].
+    pub registers: Vec<u64>,
     pub checker: Checker,
 }
 
@@ -31,6 +36,7 @@ impl Responder {
             has_messages,
             memory: Memory::new(memory_bytes),
             queues: MessageQueues::default(),
+            registers: Vec::new(),
             checker: Checker::default(),
         }
     }
@@ -74,8 +80,20 @@ impl Responder {
     fn get(&self, asked: &Transfer, mut answer: Transfer) -> Option<Transfer> {
         answer.len = asked.len;
         let read = answer.data.get_mut(..usize::from(asked.len))?;
-        self.memory.read(asked.address, read).ok()?;
+        if self.memory.read(asked.address, read).is_err() {
+            let word = self.register(asked.address)?;
+            *read.first_chunk_mut()? = word.to_le_bytes();
+        }
         Some(answer)
+    }
+
+    /// The word that can only be read at an address, if there is one.
+    #[cold]
+    fn register(&self, address: u64) -> Option<u64> {
+        let offset = address.checked_sub(REGISTERS)?;
+        let aligned = offset.is_multiple_of(size_of::<u64>() as u64);
+        let index = usize::try_from(offset / size_of::<u64>() as u64).ok()?;
+        self.registers.get(index).copied().filter(|_| aligned)
     }
 
     /// Carries an atomic operation out on a whole word, and answers what that was before.

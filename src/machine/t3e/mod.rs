@@ -30,3 +30,6 @@ pub const MACHINE: Machine = Machine {
     soak: &soak::FAMILIES,
     ..Machine::new(Family::of::<topology::Torus>())
 };
+
+#[cfg(test)]
+mod tests;

@@ -66,6 +66,18 @@ impl BarrierShell {
         self.interrupting |= u32::from(interrupting) << unit.index();
     }
 
+    /// Whether the processor has access to a unit.
+    #[inline]
+    pub const fn has_access(&self, unit: UnitNumber) -> bool {
+        self.granted & unit.bit() != 0
+    }
+
+    /// Whether a unit has an interrupt that was not taken.
+    #[inline]
+    pub const fn has_interrupt(&self, unit: UnitNumber) -> bool {
+        self.interrupts & unit.bit() != 0
+    }
+
     /// A unit, to read its state and what it has counted.
     #[inline]
     pub const fn unit(&self, unit: UnitNumber) -> &BarrierUnit {

@@ -5,10 +5,12 @@ pub mod burst;
 pub mod check;
 pub mod flit;
 pub mod header;
+pub mod maintenance;
 pub mod packet;
 
 pub use burst::{BURST_FLITS, Burst};
 pub use check::{DataCheck, Repair};
 pub use flit::{Control, Flit, FlitKind, VCS, vc};
 pub use header::{Command, Header, HeaderError, Name};
+pub use maintenance::{MAINTENANCE_FLITS, MaintenanceCommand, MaintenancePacket, Way};
 pub use packet::{MAX_PACKET_FLITS, PacketBuf, Request};

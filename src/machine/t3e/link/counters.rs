@@ -33,7 +33,7 @@ counters! {
         rx_overflows,
         /// Credits that no correct peer has to give.
         rx_impossible_credits,
-        /// Barrier and maintenance flits discarded because nobody took those before.
-        rx_urgent_overflows,
+        /// Barrier and maintenance flits that nobody took in time.
+        rx_urgent_lost,
     }
 }

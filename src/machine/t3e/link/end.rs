@@ -27,6 +27,8 @@ const MAX_CREDITS: u32 = (1 << GRANT_BITS) - 1;
 /// In the first flit of a session, which is idle: its word says how many places there are.
 const GRANT: u64 = 1 << 63;
 const GRANT_BITS: u32 = 12;
+/// What barrier and maintenance flits count as where what came is told by virtual channel.
+pub const URGENT: usize = VCS;
 
 const _: () = assert!((Depths::LIVE.adaptive as u64) < 1 << GRANT_BITS);
 const _: () = assert!(GRANT_BITS as usize * VCS < 63);
@@ -72,6 +74,12 @@ impl FlitInput {
         self.urgent.pop_front()
     }
 
+    /// Whether there is one.
+    #[inline]
+    pub fn has_urgent(&self) -> bool {
+        !self.urgent.is_empty()
+    }
+
     fn receive(&mut self, vc: usize, flit: Flit) {
         let (arrived, is_free) = self.buffer.receive(vc, flit);
         self.arrived[vc] += arrived;
@@ -96,6 +104,9 @@ impl ReceiveBuffer for FlitInput {
             if *arrived > 0 {
                 tell(vc, Change::Arrived(core::mem::take(arrived)));
             }
+        }
+        if !self.urgent.is_empty() {
+            tell(URGENT, Change::Arrived(self.urgent.len() as u32));
         }
     }
 
@@ -134,15 +145,25 @@ pub struct FlitEnd {
     tell: Time,
     out: VecDeque<Flit>,
     urgent: VecDeque<Flit>,
+    wires_taken: bool,
     noise: LaneErrors,
     counters: FlitCounters,
 }
 
 impl FlitEnd {
-    /// Flits of `vc` that may be pushed.
+    /// Flits of `vc` that may be pushed; none while the wires are not theirs.
     #[inline]
     pub fn credits(&self, vc: usize) -> u32 {
-        self.credits.left(vc)
+        match self.wires_taken {
+            true => 0,
+            false => self.credits.left(vc),
+        }
+    }
+
+    /// Whether a barrier or maintenance flit has the wires, so that no other may be pushed.
+    #[inline]
+    pub fn take_wires(&mut self, taken: bool) {
+        self.wires_taken = taken;
     }
 
     /// Whether flits may be pushed as far as there are credits.
@@ -170,11 +191,17 @@ impl FlitEnd {
     /// Takes a barrier or maintenance flit, which goes first. False if too many wait or the link is
     /// down.
     pub fn push_urgent(&mut self, flit: Flit) -> bool {
-        let takes = self.granted && self.urgent.len() < MAX_URGENT;
+        let takes = self.takes_urgent();
         if takes {
             self.urgent.push_back(flit);
         }
         takes
+    }
+
+    /// Whether [`push_urgent`](Self::push_urgent) takes a flit.
+    #[inline]
+    pub fn takes_urgent(&self) -> bool {
+        self.granted && self.urgent.len() < MAX_URGENT
     }
 
     /// Flits of packets that were pushed.
@@ -255,7 +282,7 @@ impl FlitEnd {
                 if input.urgent.len() < MAX_URGENT_INPUT {
                     input.urgent.push_back(flit);
                 } else {
-                    self.counters.rx_urgent_overflows += 1;
+                    self.counters.rx_urgent_lost += 1;
                 }
             }
         }
@@ -373,6 +400,7 @@ impl LinkControlBlock for FlitEnd {
             tell: Time::NEVER,
             out: VecDeque::new(),
             urgent: VecDeque::new(),
+            wires_taken: false,
             noise: LaneErrors::new(seed),
             counters: FlitCounters::default(),
         };

@@ -22,5 +22,5 @@ pub use buffer::FlitBuffer;
 pub use config::{Depths, FlitLinkConfig, RATE, STANDARD};
 pub use counters::FlitCounters;
 pub use credits::{Credits, Owed};
-pub use end::{FlitEnd, FlitInput};
+pub use end::{FlitEnd, FlitInput, URGENT};
 pub use ideal::IdealEnd;

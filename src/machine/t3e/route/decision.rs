@@ -79,7 +79,10 @@ fn vc(registers: &RouteRegisters, tag: &Tag, arrival: Option<Arrival>, direction
         Some(Arrival {
             direction: from,
             vc: Some(vc),
-        }) if from == direction => vc | u8::from(registers.is_dateline(direction)),
+        }) if from == direction => match registers.is_escape(direction) {
+            false => vc | u8::from(registers.is_dateline(direction)),
+            true => 0,
+        },
         _ => registers.entry_vc(direction, tag.to.0[direction.dimension()]),
     }
 }

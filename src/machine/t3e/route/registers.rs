@@ -12,6 +12,10 @@ pub struct RouteRegisters {
     pub plus_z: u8,
     /// Directions whose rings have their dateline here, one bit each.
     pub datelines: u8,
+    /// Directions in which packets that go straight on leave on VC0, whatever they came on, one bit
+    /// each: a way out of a network that wrong tables have jammed, for maintenance. The paper says
+    /// that such a network can be cleaned up (section 9), not how.
+    pub escapes: u8,
     /// The table of virtual channels, by direction (paper, section 3.2): bit n is the channel, VC0
     /// or VC1, of a packet that enters the direction here and whose destination's ordinate in it is
     /// n modulo 8. The bit of the router's own ordinate is the one of final hops.
@@ -23,6 +27,12 @@ impl RouteRegisters {
     #[inline]
     pub const fn entry_vc(&self, direction: Direction, ordinate: u8) -> u8 {
         self.vc_tables[direction.index()] >> (ordinate & 7) & 1
+    }
+
+    /// Whether what goes straight on in `direction` leaves on VC0.
+    #[inline]
+    pub const fn is_escape(&self, direction: Direction) -> bool {
+        self.escapes >> direction.index() & 1 != 0
     }
 
     /// Whether the ring of `direction` has its dateline here.

@@ -259,6 +259,7 @@ impl Shape {
     /// If there is no such node.
     pub fn registers(&self, node: u32) -> RouteRegisters {
         RouteRegisters {
+            escapes: 0,
             place: self.place(node),
             plus_z: self.plus_z(node),
             datelines: self.datelines(node),

@@ -1,14 +1,19 @@
 //! The core of a router chip: the crossbar between its links.
 
+use super::barriers::{Pace, Urgent};
 use super::crossbar::Crossbar;
 use super::lookup::LookUpTable;
+use super::maintenance::MaintenanceCounters;
 use super::ports::PORTS;
-use crate::chip::{Chip, ChipConfig, ChipCore, Grain, Links, RouterClock};
-use crate::device::DeviceEvent;
+use super::registers;
+use crate::chip::{Chip, ChipConfig, ChipCore, Grain, Links, RegisterError, RouterClock};
+use crate::device::{DeviceError, DeviceEvent, RegisterName, Registers, RemoteRegisters};
 use crate::kit::bits;
 use crate::link::{Change, LinkEvent};
 use crate::machine::t3e::CYCLE_PS;
-use crate::machine::t3e::link::{FlitEnd, FlitLinkConfig};
+use crate::machine::t3e::barrier::BarrierRouter;
+use crate::machine::t3e::format::{MaintenanceCommand, MaintenancePacket, Way};
+use crate::machine::t3e::link::{FlitEnd, FlitLinkConfig, URGENT};
 use crate::machine::t3e::route::RouteRegisters;
 use crate::node::PortId;
 
@@ -30,6 +35,9 @@ pub struct RouterRegisters {
 #[derive(Debug)]
 pub struct RouterCore {
     crossbar: Crossbar,
+    urgent: Urgent,
+    /// Registers were written that waiting packets are routed by.
+    routes_again: bool,
     /// Ports whose link may have another session, one bit each.
     changed: u64,
     /// The sessions that their links had when they were looked at last.
@@ -42,12 +50,93 @@ impl RouterCore {
         &self.crossbar
     }
 
+    /// The crossbar, for whoever writes its registers.
+    pub(super) fn crossbar_mut(&mut self) -> &mut Crossbar {
+        &mut self.crossbar
+    }
+
+    /// The barrier units.
+    pub fn barriers(&self) -> &BarrierRouter {
+        &self.urgent.barriers
+    }
+
+    /// What happened to maintenance packets.
+    pub fn maintenance(&self) -> &MaintenanceCounters {
+        &self.urgent.maintenance.counters
+    }
+
+    /// The barrier units, to configure them.
+    pub(super) fn barriers_mut(&mut self) -> &mut BarrierRouter {
+        &mut self.urgent.barriers
+    }
+
+    /// What packets are routed by is another now, also for those that wait.
+    pub(super) fn route_again(&mut self) {
+        self.routes_again = true;
+        self.crossbar.wake();
+    }
+
+    /// Calls `visit` with every counter.
+    pub(super) fn each_counter(&self, visit: &mut dyn FnMut(&str, u64)) {
+        self.crossbar.counters().for_each(&mut *visit);
+        let urgent = &self.urgent;
+        let mut name = String::new();
+        let mut tell = |group: &str, counter: &str, value| {
+            name.clear();
+            name.push_str(group);
+            name.push_str(counter);
+            visit(&name, value);
+        };
+        let barriers = urgent.barriers.counters();
+        barriers.for_each(|counter, value| tell("barrier.", counter, value));
+        tell("barrier.", "corrected", urgent.corrected);
+        let maintenance = &urgent.maintenance.counters;
+        maintenance.for_each(|counter, value| tell("maintenance.", counter, value));
+    }
+
+    /// Barrier and maintenance flits come and go; answers the ports that they left by.
+    fn run_urgent(&mut self, pace: Pace, links: &mut Links<FlitEnd>) -> u8 {
+        let mut requests = Vec::new();
+        let keep = |_: &mut Urgent, packet: &MaintenancePacket, _: &Links<FlitEnd>| {
+            requests.push(*packet);
+        };
+        let used = self.urgent.run(pace, links, keep);
+        for request in requests {
+            self.execute(&request);
+        }
+        used
+    }
+
+    /// Carries a maintenance request out, and replies.
+    fn execute(&mut self, request: &MaintenancePacket) {
+        let register = request.register;
+        let (command, value) = match request.command {
+            MaintenanceCommand::Write => match self.write_register(register, request.value) {
+                Ok(()) => (MaintenanceCommand::Done, request.value),
+                Err(error) => (error.into(), 0),
+            },
+            _ => match self.read_register(register) {
+                Some(value) => (MaintenanceCommand::Done, value),
+                None => (MaintenanceCommand::Unknown, 0),
+            },
+        };
+        self.urgent.maintenance.reply(request, command, value);
+    }
+
+    /// Lets packets that wait look for their ways again, if what they are routed by has changed.
+    fn look_again(&mut self, links: &mut Links<FlitEnd>) {
+        if core::mem::take(&mut self.routes_again) {
+            self.crossbar.route_again(links);
+        }
+    }
+
     /// Notices links that went down, also those that are up again.
     fn follow_links(&mut self, links: &Links<FlitEnd>) {
         for port in bits(core::mem::take(&mut self.changed)) {
             let sessions = links.end(port).map_or(0, FlitEnd::sessions);
             if core::mem::replace(&mut self.sessions[port], sessions) != sessions {
                 self.crossbar.cut(port);
+                self.urgent.cut(port);
             }
         }
     }
@@ -73,6 +162,8 @@ impl ChipCore for RouterCore {
         }
         Self {
             crossbar,
+            urgent: Urgent::default(),
+            routes_again: false,
             changed: 0,
             sessions: [0; PORTS],
         }
@@ -80,13 +171,16 @@ impl ChipCore for RouterCore {
 
     #[inline]
     fn changed(&mut self, port: usize, vc: usize, change: Change) {
-        if let Change::Arrived(flits) = change {
-            self.crossbar.enqueue(port, vc, flits);
+        match change {
+            Change::Arrived(_) if vc == URGENT => self.urgent.came(port),
+            Change::Arrived(flits) => self.crossbar.enqueue(port, vc, flits),
+            Change::Front => {}
         }
     }
 
     #[inline]
-    fn output_changed(&mut self, _: usize) {
+    fn output_changed(&mut self, port: usize) {
+        self.urgent.unblock(port);
         self.crossbar.wake();
     }
 
@@ -95,21 +189,47 @@ impl ChipCore for RouterCore {
     }
 
     fn take_moved(&mut self) -> u64 {
-        self.crossbar.take_moved()
+        self.crossbar.take_moved() | self.urgent.take_moved()
     }
 
     fn run(&mut self, links: &mut Links<FlitEnd>) {
         self.follow_links(links);
+        while self.urgent.has_work() {
+            self.run_urgent(Pace::Free, links);
+        }
+        self.look_again(links);
         self.crossbar.run(links);
     }
 
     fn run_until(&mut self, limit: u64, links: &mut Links<FlitEnd>) {
         self.follow_links(links);
+        while self.urgent.has_work() && self.crossbar.cycle() < limit {
+            // The wires are theirs in this clock.
+            let used = self.run_urgent(Pace::Clock, links);
+            self.look_again(links);
+            let wires = |links: &mut Links<FlitEnd>, taken| {
+                for port in bits(used.into()) {
+                    if let Some(end) = links.end_mut(port) {
+                        end.take_wires(taken);
+                    }
+                }
+            };
+            wires(links, true);
+            self.crossbar.run_until(self.crossbar.cycle() + 1, links);
+            wires(links, false);
+            if used != 0 {
+                self.crossbar.wake();
+            }
+        }
+        self.look_again(links);
         self.crossbar.run_until(limit, links);
     }
 
     fn next_cycle(&self) -> Option<u64> {
-        self.crossbar.next_cycle()
+        match self.urgent.has_work() {
+            true => Some(self.crossbar.cycle()),
+            false => self.crossbar.next_cycle(),
+        }
     }
 
     fn link_event(port: PortId, event: LinkEvent) -> DeviceEvent {
@@ -117,6 +237,49 @@ impl ChipCore for RouterCore {
     }
 
     fn for_each_counter(&self, _: u64, visit: &mut dyn FnMut(&str, u64)) {
-        self.crossbar.counters().for_each(visit);
+        self.each_counter(visit);
+    }
+
+    fn registers(chip: &mut T3eRouter) -> Option<&mut dyn Registers> {
+        Some(chip)
+    }
+
+    fn remote_registers(chip: &mut T3eRouter) -> Option<&mut dyn RemoteRegisters> {
+        Some(chip)
+    }
+}
+
+impl RemoteRegisters for T3eRouter {
+    fn ask(
+        &mut self,
+        way: &[i8],
+        register: RegisterName<'_>,
+        write: Option<u64>,
+    ) -> Result<u32, DeviceError> {
+        let legs = way.try_into().map(Way).ok().filter(Way::fits);
+        let way = legs.ok_or_else(|| DeviceError::Unreachable {
+            register: register.to_string(),
+        })?;
+        // All routers have the same registers.
+        let register = registers::address_of(self.core(), register)?;
+        let core = self.core_mut();
+        let (tag, own) = core.urgent.maintenance.request(way, register, write);
+        if let Some(request) = own {
+            core.execute(&request);
+        }
+        Ok(tag.into())
+    }
+
+    fn answer(&mut self, question: u32) -> Option<Result<u64, RegisterError>> {
+        let tag = u8::try_from(question).ok()?;
+        let (command, value) = self.core_mut().urgent.maintenance.answer(tag)?;
+        Some(match command {
+            MaintenanceCommand::ReadOnly => Err(RegisterError::ReadOnly),
+            MaintenanceCommand::BadValue => Err(RegisterError::BadValue {
+                takes: "others: ask the router itself",
+            }),
+            MaintenanceCommand::Unknown => Err(RegisterError::Unknown),
+            _ => Ok(value),
+        })
     }
 }

@@ -566,6 +566,27 @@ impl Crossbar {
         }
     }
 
+    /// Packets that wait look for their ways again: what they are routed by is another now.
+    pub fn route_again(&mut self, ports: &mut impl FlitPorts) {
+        for port in 0..PORTS {
+            for vc in 0..VCS {
+                let Front::Waiting(wants) = self.inputs[port].fronts[vc] else {
+                    continue;
+                };
+                let who = number(port, vc);
+                let deterministic = (usize::from(wants.out), usize::from(wants.vc));
+                let adaptive = wants.adaptive.map(|out| (usize::from(out), vc::ADAPTIVE));
+                for (out, channel) in [Some(deterministic), adaptive].into_iter().flatten() {
+                    self.outputs[out].wanted -= 1;
+                    self.outputs[out].forget(channel, who);
+                }
+                self.inputs[port].fronts[vc] = Front::Unknown;
+                self.look_at(port, vc, ports);
+            }
+        }
+        self.wake();
+    }
+
     /// The link of `port` went down: what it has not taken of packets under way is discarded. The
     /// others wait.
     pub fn cut(&mut self, port: usize) {

@@ -2,12 +2,15 @@
 //! section 7).
 
 mod arrivals;
+pub(crate) mod barriers;
 mod core;
 mod crossbar;
 mod input;
 mod lookup;
+mod maintenance;
 mod output;
 mod ports;
+mod registers;
 
 /// Cycles from the crossbar, or the short circuit past it, to the pins of the next port (paper, table
 /// 2: three straight through, six for a turn).
@@ -18,4 +21,5 @@ pub const PROCESSOR_CYCLES: u64 = 7;
 pub use core::{RouterCore, RouterRegisters, T3eRouter};
 pub use crossbar::{Crossbar, CrossbarCounters};
 pub use lookup::{ENTRIES, LookUpTable, MAX_PROCESSORS};
+pub use maintenance::MaintenanceCounters;
 pub use ports::{FlitPorts, PORTS, PROCESSOR};

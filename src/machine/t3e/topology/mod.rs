@@ -25,6 +25,7 @@ mod read;
 mod ready;
 mod routes;
 pub mod show;
+mod side_networks;
 mod write;
 
 pub use channels::{ChannelTables, Channels};

@@ -268,7 +268,8 @@ fn whole_packets_move_at_once_and_wait_as_others_do() {
         give(&mut bench, &mut crossbar, (FROM_X, 0), &words[..1]);
         crossbar.run(&mut bench);
         for word in &words[1..] {
-            assert!(bench.inputs[FROM_X].receive(0, Flit::data(*word, 0, false)));
+            let (_, is_free) = bench.inputs[FROM_X].receive(0, Flit::data(*word, 0, false));
+            assert!(!is_free);
         }
         crossbar.enqueue(FROM_X, 0, 9);
         crossbar.run(&mut bench);

@@ -1,0 +1,347 @@
+//! Maintenance packets in a router (paper, section 8): a network without flow control, which works
+//! when nothing else does.
+//!
+//! A flit goes on in the clock in which it comes: the first names the port, the others follow it.
+//! There are no buffers. Where two packets want one output, the one that flows there survives; "one
+//! packet eats the other and then continues". A packet whose hops are gone is at its target, which
+//! replies; a reply is for who asked here.
+
+use std::collections::VecDeque;
+
+use super::ports::PORTS;
+use crate::machine::t3e::format::maintenance::{Hop, MaintenanceHeader, MaintenanceTrail};
+use crate::machine::t3e::format::{
+    Control, Flit, MAINTENANCE_FLITS, MaintenanceCommand, MaintenancePacket, Way,
+};
+
+crate::counters! {
+    /// What a router counts of maintenance packets.
+    pub struct MaintenanceCounters {
+        /// Packets passed on.
+        forwarded,
+        /// Requests that began here.
+        requested,
+        /// Replies that came for who asked here.
+        answered,
+        /// Registers read for others.
+        reads,
+        /// Registers written for others.
+        writes,
+        /// Requests for what there is not.
+        refused,
+        /// Packets eaten by one that was flowing.
+        eaten,
+        /// Packets for a port whose link took no flit.
+        lost,
+        /// Packets that more was wrong with than can be corrected.
+        damaged,
+        /// Flits with a bit that was wrong and was corrected.
+        corrected,
+        /// Replies that nobody here waits for any more.
+        unexpected,
+    }
+}
+
+/// Replies that are kept for whoever asked.
+const MAX_ANSWERS: usize = 64;
+/// Tags are of seven bits.
+const TAGS: u8 = 128;
+/// The sender of what begins here, among the ports of an output's holders.
+const HERE: u8 = PORTS as u8;
+
+/// What comes in at a port.
+#[derive(Clone, Copy, Debug, Default)]
+enum Incoming {
+    /// No packet.
+    #[default]
+    Nothing,
+    /// One that goes on by a port: its hop, and how many of its flits have gone.
+    Through {
+        out: u8,
+        hop: Hop,
+        flits: u8,
+    },
+    /// One for this router, of which the header has come, or both flits before the value.
+    Header(MaintenanceHeader),
+    Trail(MaintenanceHeader, MaintenanceTrail),
+    /// One of which nothing more is wanted.
+    Eaten,
+}
+
+/// What begins here: its flits, how many have gone, its port.
+#[derive(Clone, Copy, Debug)]
+struct Outgoing {
+    words: [u64; MAINTENANCE_FLITS],
+    sent: u8,
+    out: u8,
+}
+
+/// What a flit comes to.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Taken {
+    Nothing,
+    /// It leaves by this port.
+    Forward(usize, Flit),
+    /// It was the last one of a request to this router.
+    Request(MaintenancePacket),
+}
+
+/// The maintenance packets of a router.
+#[derive(Debug, Default)]
+pub(super) struct Maintenance {
+    incoming: [Incoming; PORTS],
+    /// Who flows by each port: an input's number, or [`HERE`].
+    holders: [Option<u8>; PORTS],
+    outgoing: Option<Outgoing>,
+    next_tag: u8,
+    answers: VecDeque<(u8, MaintenanceCommand, u64)>,
+    pub counters: MaintenanceCounters,
+}
+
+impl Maintenance {
+    /// Whether something of its own waits for the next clock.
+    #[inline]
+    pub fn is_sending(&self) -> bool {
+        self.outgoing.is_some()
+    }
+
+    /// Takes a flit that has come at `port`.
+    pub fn take(&mut self, port: usize, flit: Flit) -> Taken {
+        if flit.control.is_head() {
+            self.give_up(port);
+            return self.begin(port, flit.word);
+        }
+        match self.incoming[port] {
+            Incoming::Nothing | Incoming::Eaten => Taken::Nothing,
+            Incoming::Through { out, hop, flits } => self.follow(port, (out, hop, flits), flit),
+            Incoming::Header(header) => {
+                self.incoming[port] = match self.trail(flit.word) {
+                    Some(trail) => Incoming::Trail(header, trail),
+                    None => Incoming::Eaten,
+                };
+                Taken::Nothing
+            }
+            Incoming::Trail(header, trail) => {
+                self.incoming[port] = Incoming::Nothing;
+                let packet = MaintenancePacket::assemble(header, trail, flit.word);
+                let Some((packet, corrected)) = packet else {
+                    self.counters.damaged += 1;
+                    return Taken::Nothing;
+                };
+                self.counters.corrected += u64::from(corrected);
+                self.arrive(packet)
+            }
+        }
+    }
+
+    /// What came before at `port` is not finished and never will be.
+    fn give_up(&mut self, port: usize) {
+        match core::mem::take(&mut self.incoming[port]) {
+            Incoming::Nothing | Incoming::Eaten => {}
+            Incoming::Through { out, .. } => {
+                self.holders[usize::from(out)] = None;
+                self.counters.damaged += 1;
+            }
+            Incoming::Header(_) | Incoming::Trail(..) => self.counters.damaged += 1,
+        }
+    }
+
+    /// A link went down: no more comes of what was under way by it, and nothing leaves.
+    pub fn cut(&mut self, port: usize) {
+        self.give_up(port);
+        if self
+            .outgoing
+            .is_some_and(|own| usize::from(own.out) == port)
+        {
+            self.outgoing = None;
+            self.counters.lost += 1;
+        }
+        for incoming in &mut self.incoming {
+            if matches!(incoming, Incoming::Through { out, .. } if usize::from(*out) == port) {
+                *incoming = Incoming::Eaten;
+                self.counters.lost += 1;
+            }
+        }
+        self.holders[port] = None;
+    }
+
+    fn begin(&mut self, port: usize, word: u64) -> Taken {
+        let Some((mut header, corrected)) = MaintenanceHeader::parse(word) else {
+            self.counters.damaged += 1;
+            self.incoming[port] = Incoming::Eaten;
+            return Taken::Nothing;
+        };
+        self.counters.corrected += u64::from(corrected);
+        let Some(hop) = header.step() else {
+            self.incoming[port] = Incoming::Header(header);
+            return Taken::Nothing;
+        };
+        let out = hop.direction().index();
+        if self.holders[out].is_some() {
+            self.counters.eaten += 1;
+            self.incoming[port] = Incoming::Eaten;
+            return Taken::Nothing;
+        }
+        self.holders[out] = Some(port as u8);
+        let flits = 1;
+        let out = out as u8;
+        self.incoming[port] = Incoming::Through { out, hop, flits };
+        let flit = flit(header.emit(), 0);
+        Taken::Forward(out.into(), flit)
+    }
+
+    fn follow(&mut self, port: usize, (out, hop, flits): (u8, Hop, u8), came: Flit) -> Taken {
+        let mut word = came.word;
+        if flits == 1 {
+            let Some(mut trail) = self.trail(word) else {
+                self.holders[usize::from(out)] = None;
+                self.incoming[port] = Incoming::Eaten;
+                return Taken::Nothing;
+            };
+            trail.step(hop);
+            word = trail.emit();
+        }
+        let next = flits + 1;
+        if usize::from(next) == MAINTENANCE_FLITS {
+            self.incoming[port] = Incoming::Nothing;
+            self.holders[usize::from(out)] = None;
+            self.counters.forwarded += 1;
+        } else {
+            let flits = next;
+            self.incoming[port] = Incoming::Through { out, hop, flits };
+        }
+        Taken::Forward(out.into(), flit(word, flits.into()))
+    }
+
+    fn trail(&mut self, word: u64) -> Option<MaintenanceTrail> {
+        let trail = MaintenanceTrail::parse(word);
+        match trail {
+            Some((_, corrected)) => self.counters.corrected += u64::from(corrected),
+            None => self.counters.damaged += 1,
+        }
+        trail.map(|(trail, _)| trail)
+    }
+
+    /// A packet has no hops left.
+    fn arrive(&mut self, packet: MaintenancePacket) -> Taken {
+        if !packet.command.is_reply() {
+            return Taken::Request(packet);
+        }
+        self.counters.answered += 1;
+        self.keep(packet.tag, packet.command, packet.value);
+        Taken::Nothing
+    }
+
+    fn keep(&mut self, tag: u8, command: MaintenanceCommand, value: u64) {
+        if self.answers.len() == MAX_ANSWERS {
+            self.answers.pop_front();
+            self.counters.unexpected += 1;
+        }
+        self.answers.push_back((tag, command, value));
+    }
+
+    /// The link of the port took no flit: the packet is lost.
+    pub fn lose(&mut self, out: usize) {
+        let holder = self.holders[out].take();
+        self.counters.lost += 1;
+        match holder {
+            Some(HERE) => self.outgoing = None,
+            Some(port) => self.incoming[usize::from(port)] = Incoming::Eaten,
+            // It was its last flit.
+            None => {}
+        }
+    }
+
+    /// A request has been carried out; its reply sets out.
+    pub fn reply(&mut self, request: &MaintenancePacket, command: MaintenanceCommand, value: u64) {
+        match (command, request.command) {
+            (MaintenanceCommand::Done, MaintenanceCommand::Write) => self.counters.writes += 1,
+            (MaintenanceCommand::Done, _) => self.counters.reads += 1,
+            _ => self.counters.refused += 1,
+        }
+        let reply = request.reply(command, value);
+        self.set_out(reply);
+    }
+
+    /// A packet begins here.
+    fn set_out(&mut self, packet: MaintenancePacket) {
+        let mut words = packet.words();
+        // No packet of our own is damaged.
+        let Some((mut header, _)) = MaintenanceHeader::parse(words[0]) else {
+            return;
+        };
+        let Some(hop) = header.step() else {
+            // To ourselves.
+            self.counters.answered += 1;
+            self.keep(packet.tag, packet.command, packet.value);
+            return;
+        };
+        let out = hop.direction().index();
+        if self.outgoing.is_some() || self.holders[out].is_some() {
+            self.counters.eaten += 1;
+            return;
+        }
+        let mut trail = MaintenanceTrail {
+            gone: packet.gone,
+            register: packet.register,
+        };
+        trail.step(hop);
+        words[0] = header.emit();
+        words[1] = trail.emit();
+        let out = out as u8;
+        self.holders[usize::from(out)] = Some(HERE);
+        self.outgoing = Some(Outgoing {
+            words,
+            sent: 0,
+            out,
+        });
+    }
+
+    /// The next flit of what begins here.
+    pub fn next_flit(&mut self) -> Option<(usize, Flit)> {
+        let own = self.outgoing.as_mut()?;
+        let at = usize::from(own.sent);
+        let next = flit(own.words[at], at);
+        own.sent += 1;
+        let out = usize::from(own.out);
+        if usize::from(own.sent) == MAINTENANCE_FLITS {
+            self.outgoing = None;
+            self.holders[out] = None;
+        }
+        Some((out, next))
+    }
+
+    /// A request for the router at the end of `way` sets out, or is this router's own. Answers its
+    /// tag.
+    pub fn request(
+        &mut self,
+        way: Way,
+        register: u16,
+        write: Option<u64>,
+    ) -> (u8, Option<MaintenancePacket>) {
+        let tag = self.next_tag;
+        self.next_tag = (tag + 1) % TAGS;
+        // What an earlier one with the tag was told, nobody has asked for.
+        self.answers.retain(|(old, ..)| *old != tag);
+        self.counters.requested += 1;
+        let packet = MaintenancePacket::request(way, tag, register, write);
+        if way == Way::default() {
+            return (tag, Some(packet));
+        }
+        self.set_out(packet);
+        (tag, None)
+    }
+
+    /// The reply to a request, if it has come.
+    pub fn answer(&mut self, tag: u8) -> Option<(MaintenanceCommand, u64)> {
+        let at = self.answers.iter().position(|(of, ..)| *of == tag)?;
+        let (_, command, value) = self.answers.remove(at)?;
+        Some((command, value))
+    }
+}
+
+/// Flit number `at` of a packet.
+const fn flit(word: u64, at: usize) -> Flit {
+    let control = Control::maintenance(at == 0);
+    Flit { word, control }
+}

@@ -1,0 +1,254 @@
+//! Runs of barriers and eurekas by units of the hardware: what a run is, and what came of it. How
+//! network interfaces carry them out is each machine's own.
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::collective::DEFAULT_PATIENCE;
+use super::latency::LatencyCounts;
+use super::traffic_report::RunPhase;
+
+/// An hour: who has not come by then does not come.
+const MOST_PATIENCE_NS: u64 = 3_600_000_000_000;
+
+/// One run of barriers at one unit. The same specification goes to every participant, and all of
+/// them make the unit ready before the first starts.
+///
+/// Such a barrier carries nothing by which its result could be verified. So every participant
+/// counts the barriers that it has joined in a word that the others can read over the network; and
+/// after a barrier each reads the word of another one, which must say that this one had joined, and
+/// that it is one barrier ahead at most.
+///
+/// The run ends at all participants after the same barrier: one that has done `count`, for which
+/// `duration_ns` has passed, or which is told to stop signals a eureka as it joins, of which all are
+/// told before that barrier is done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BarrierSpec {
+    /// Names the run; zero is refused.
+    pub run: u32,
+    /// The unit.
+    pub unit: u8,
+    /// The participants, by the numbers of their processors, in order of rank.
+    pub processors: Vec<u16>,
+    /// Whether every other barrier comes after a eureka, which one participant signals after the
+    /// other, now and then two at once, and which the others wait for before they join.
+    #[serde(default)]
+    pub eureka: bool,
+    /// Barriers; zero means no limit. Of a run with eurekas the last has none.
+    #[serde(default)]
+    pub count: u64,
+    /// Nanoseconds; zero means no limit. Both zero: until stopped.
+    #[serde(default)]
+    pub duration_ns: u64,
+    /// Nanoseconds, at most, that each waits before it joins the next, at random.
+    #[serde(default)]
+    pub skew_ns: u64,
+    /// Nanoseconds that participants wait for each other before the run fails.
+    #[serde(default = "default_patience_ns")]
+    pub patience_ns: u64,
+}
+
+const fn default_patience_ns() -> u64 {
+    DEFAULT_PATIENCE.as_ns()
+}
+
+impl Default for BarrierSpec {
+    fn default() -> Self {
+        Self {
+            run: 1,
+            unit: 0,
+            processors: Vec::new(),
+            eureka: false,
+            count: 0,
+            duration_ns: 0,
+            skew_ns: 0,
+            patience_ns: default_patience_ns(),
+        }
+    }
+}
+
+/// Why a [`BarrierSpec`] cannot be run.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum BarrierSpecError {
+    /// `run` is zero.
+    #[error("a run's number must not be zero")]
+    ZeroRun,
+    /// There is no such unit.
+    #[error("no barrier unit {0}: there are {1}")]
+    Unit(u8, u8),
+    /// Nobody takes part.
+    #[error("a barrier without participants")]
+    NoParticipants,
+    /// A participant is named twice.
+    #[error("processor {0} is named twice")]
+    Twice(u16),
+    /// The processor is not among the participants.
+    #[error("this processor is not among the participants")]
+    NotParticipant,
+    /// A run is going on at the unit already.
+    #[error("run {0} is still going on at unit {1}")]
+    Busy(u32, u8),
+    /// The unit was not made ready.
+    #[error("unit {0} is not ready: this processor has no access to it, or it waits for a barrier")]
+    NotReady(u8),
+    /// Nobody can come in no time, or waits longer than an hour.
+    #[error("the patience is zero, or longer than an hour")]
+    Patience,
+}
+
+impl BarrierSpec {
+    /// Checks everything that does not depend on who runs it.
+    ///
+    /// # Errors
+    /// The first thing found wrong.
+    pub fn validate(&self, units: u8) -> Result<(), BarrierSpecError> {
+        if self.run == 0 {
+            return Err(BarrierSpecError::ZeroRun);
+        }
+        if self.unit >= units {
+            return Err(BarrierSpecError::Unit(self.unit, units));
+        }
+        if self.processors.is_empty() {
+            return Err(BarrierSpecError::NoParticipants);
+        }
+        if !(1..=MOST_PATIENCE_NS).contains(&self.patience_ns) {
+            return Err(BarrierSpecError::Patience);
+        }
+        let mut sorted = self.processors.clone();
+        sorted.sort_unstable();
+        match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+            Some(pair) => Err(BarrierSpecError::Twice(pair[0])),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Counts of one run at one participant.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BarrierReport {
+    /// The run.
+    pub run: u32,
+    /// The unit.
+    pub unit: u8,
+    /// How far the run has come: running; draining, while an answer to a check is missing; done.
+    /// Merged: the earliest phase of all.
+    pub phase: RunPhase,
+    /// Participants of the run.
+    pub participants: u32,
+    /// Participants whose counts these are.
+    pub reported: u32,
+    /// Barriers that were done; merged: the fewest.
+    pub barriers: u64,
+    /// Eurekas that were waited for and came; merged: the fewest.
+    pub eurekas: u64,
+    /// Words of others that were read and compared.
+    pub checks: u64,
+    /// Checks that showed a barrier done before another participant had joined it, or a eureka that
+    /// nobody had signalled.
+    pub early: u64,
+    /// Checks that showed another participant more than one barrier ahead, so that one of ours is
+    /// lost.
+    pub lost: u64,
+    /// Barriers and eurekas that did not come in time.
+    pub timed_out: u64,
+    /// Why the run failed, if it did; merged: the first reason found.
+    pub failure: Option<String>,
+    /// Nanoseconds from the start until the last barrier (so far); merged: the longest.
+    pub elapsed_ns: u64,
+    /// Time from joining until the barrier was done.
+    pub latency: LatencyCounts,
+    /// Time from signalling a eureka until being told of it.
+    pub eureka_latency: LatencyCounts,
+}
+
+impl BarrierReport {
+    /// Adds the counts of other participants of the same run.
+    pub fn merge(&mut self, other: &Self) {
+        let fewest = |own: u64, others: u64| match (self.reported, other.reported) {
+            (0, _) => others,
+            (_, 0) => own,
+            _ => own.min(others),
+        };
+        self.barriers = fewest(self.barriers, other.barriers);
+        self.eurekas = fewest(self.eurekas, other.eurekas);
+        self.phase = self.phase.max(other.phase);
+        self.participants = self.participants.max(other.participants);
+        self.reported += other.reported;
+        self.checks += other.checks;
+        self.early += other.early;
+        self.lost += other.lost;
+        self.timed_out += other.timed_out;
+        if self.failure.is_none() {
+            self.failure.clone_from(&other.failure);
+        }
+        self.elapsed_ns = self.elapsed_ns.max(other.elapsed_ns);
+        self.latency.merge(&other.latency);
+        self.eureka_latency.merge(&other.eureka_latency);
+    }
+
+    /// Whether all participants are in it, all had as many barriers as all others, and no check
+    /// showed anything wrong.
+    pub fn is_clean(&self) -> bool {
+        let all = self.reported == self.participants
+            && self.latency.count() == self.barriers * u64::from(self.participants);
+        let wrong = self.early + self.lost + self.timed_out;
+        all && wrong == 0 && self.failure.is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_run_is_refused() {
+        let spec = BarrierSpec {
+            processors: vec![3, 1],
+            ..BarrierSpec::default()
+        };
+        assert_eq!(spec.validate(32), Ok(()));
+        let refused = |change: fn(&mut BarrierSpec)| {
+            let mut spec = spec.clone();
+            change(&mut spec);
+            spec.validate(32).expect_err("a mistake")
+        };
+        assert_eq!(refused(|spec| spec.run = 0), BarrierSpecError::ZeroRun);
+        let unit = BarrierSpecError::Unit(32, 32);
+        assert_eq!(refused(|spec| spec.unit = 32), unit);
+        let none = BarrierSpecError::NoParticipants;
+        assert_eq!(refused(|spec| spec.processors.clear()), none);
+        let twice = BarrierSpecError::Twice(3);
+        assert_eq!(refused(|spec| spec.processors.push(3)), twice);
+        assert_eq!(
+            refused(|spec| spec.patience_ns = 0),
+            BarrierSpecError::Patience
+        );
+    }
+
+    #[test]
+    fn a_run_in_which_somebody_had_fewer_barriers_is_not_clean() {
+        let counts = |barriers| {
+            let mut latency = crate::nic::latency::LatencyRecorder::new();
+            (0..barriers).for_each(|_| latency.record(5));
+            BarrierReport {
+                participants: 2,
+                reported: 1,
+                barriers,
+                latency: latency.counts(),
+                ..BarrierReport::default()
+            }
+        };
+        let merged = |one, other| {
+            let mut merged = BarrierReport::default();
+            merged.merge(&counts(one));
+            merged.merge(&counts(other));
+            merged
+        };
+        assert!(merged(3, 3).is_clean());
+        assert!(!merged(3, 2).is_clean());
+        assert_eq!(merged(3, 2).barriers, 2);
+        assert!(!counts(3).is_clean(), "one is missing");
+    }
+}
