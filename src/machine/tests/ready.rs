@@ -26,9 +26,6 @@ const READY: [(&str, &str); 18] = ready![
     "t3e-2x2x2.toml",
     "t3e-3x3x3.toml",
     "t3e-4x2x2-partial.toml",
-    "t3e-2x2x2.toml",
-    "t3e-3x3x3.toml",
-    "t3e-4x2x2-partial.toml",
     "three-subtrees.toml",
     "yarc-64.toml",
 ];

@@ -1,12 +1,15 @@
 //! The core of a router chip: the crossbar between its links.
 
+use std::sync::Arc;
+
 use super::crossbar::Crossbar;
 use super::lookup::LookUpTable;
+use super::names::Names;
 use super::ports::PORTS;
 use crate::chip::{Chip, ChipConfig, ChipCore, Links};
-use crate::device::DeviceEvent;
+use crate::device::{DeviceEvent, NodeAccount, Rerouting};
 use crate::kit::bits;
-use crate::link::{Change, LinkEvent};
+use crate::link::{Change, EndStatus, LinkEvent};
 use crate::machine::t3e::CYCLE_PS;
 use crate::machine::t3e::link::{FlitEnd, FlitLinkConfig};
 use crate::machine::t3e::route::RouteRegisters;
@@ -24,6 +27,11 @@ pub struct RouterRegisters {
     pub table: LookUpTable,
     /// The logical "who am I": the number of its processor.
     pub processor: u16,
+    /// Ports that nothing comes or goes by, one bit each: the nodes behind them are isolated (paper,
+    /// section 9).
+    pub cut_off: u8,
+    /// What the ends of ways are called.
+    pub names: Arc<Names>,
 }
 
 /// The core of a router.
@@ -42,6 +50,11 @@ impl RouterCore {
         &self.crossbar
     }
 
+    /// The crossbar, for commands.
+    pub(super) fn crossbar_mut(&mut self) -> &mut Crossbar {
+        &mut self.crossbar
+    }
+
     /// Notices links that went down, also those that are up again.
     fn follow_links(&mut self, links: &Links<FlitEnd>) {
         for port in bits(core::mem::take(&mut self.changed)) {
@@ -49,6 +62,8 @@ impl RouterCore {
             if core::mem::replace(&mut self.sessions[port], sessions) != sessions {
                 self.crossbar.cut(port);
             }
+            let is_up = links.end(port).is_some_and(FlitEnd::is_active);
+            self.crossbar.set_down(port, !is_up);
         }
     }
 }
@@ -66,9 +81,16 @@ impl ChipCore for RouterCore {
             route,
             table,
             processor,
+            cut_off,
+            names,
         } = config.registers.clone();
+        let mut crossbar = Crossbar::new(route, table, processor);
+        crossbar.rename(names);
+        crossbar.set_cut_off(cut_off);
+        // Links are down until they say that they are up.
+        (0..PORTS).for_each(|port| crossbar.set_down(port, true));
         Self {
-            crossbar: Crossbar::new(route, table, processor),
+            crossbar,
             changed: 0,
             sessions: [0; PORTS],
         }
@@ -82,7 +104,8 @@ impl ChipCore for RouterCore {
     }
 
     #[inline]
-    fn output_changed(&mut self, _: usize) {
+    fn output_changed(&mut self, port: usize) {
+        self.changed |= u64::from(self.crossbar.is_down(port)) << port;
         self.crossbar.wake();
     }
 
@@ -110,6 +133,18 @@ impl ChipCore for RouterCore {
 
     fn link_event(port: PortId, event: LinkEvent) -> DeviceEvent {
         DeviceEvent::Link { port, event }
+    }
+
+    fn account(chip: &T3eRouter) -> NodeAccount {
+        NodeAccount {
+            inside: chip.queued_everywhere() + chip.core().crossbar.kept_flits(),
+            unit: "flits",
+            ..NodeAccount::default()
+        }
+    }
+
+    fn rerouting(chip: &mut T3eRouter) -> Option<&mut dyn Rerouting> {
+        Some(chip)
     }
 
     fn for_each_counter(&self, _: u64, visit: &mut dyn FnMut(&str, u64)) {

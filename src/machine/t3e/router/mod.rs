@@ -6,8 +6,11 @@ mod core;
 mod crossbar;
 mod input;
 mod lookup;
+mod memory;
+mod names;
 mod output;
 mod ports;
+mod reroute;
 
 /// Cycles from the crossbar, or the short circuit past it, to the pins of the next port (paper, table
 /// 2: three straight through, six for a turn).
@@ -17,5 +20,8 @@ pub const PROCESSOR_CYCLES: u64 = 7;
 
 pub use core::{RouterCore, RouterRegisters, T3eRouter};
 pub use crossbar::{Crossbar, CrossbarCounters};
+pub use memory::MEMORY_FLITS;
+pub use names::Names;
 pub use lookup::{ENTRIES, LookUpTable, MAX_PROCESSORS};
 pub use ports::{FlitPorts, PORTS, PROCESSOR};
+pub use reroute::RouterTables;

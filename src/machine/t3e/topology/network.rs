@@ -5,7 +5,7 @@ use super::{check, show};
 use crate::device::Device;
 use crate::machine::t3e::pe::{Pe, PeConfig};
 use crate::machine::t3e::router::T3eRouter;
-use crate::net::{Effort, Mistakes, Network, NodeRef, PlanError, Runtime, TooLarge, of_graph};
+use crate::net::{Effort, Mistakes, Network, NodeRef, PlanError, Reroutable, Runtime, TooLarge, of_graph};
 use crate::time::{Duration, Time};
 
 /// Responses that may wait for the link of a processor.
@@ -36,6 +36,10 @@ impl Network for Torus {
 
     fn svg(&self) -> Result<String, TooLarge> {
         show::svg(self)
+    }
+
+    fn reroute(&self) -> Option<&dyn Reroutable> {
+        Some(self)
     }
 
     fn inventory(&self) -> Option<String> {
