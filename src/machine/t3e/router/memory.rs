@@ -76,12 +76,21 @@ impl Memory {
         let own = |packet: &Kept| packet.number == number;
         self.waiting[0].iter().any(own)
             || self.going[0].as_ref().is_some_and(own)
-            || self.coming.iter().any(|(_, packet)| !packet.is_response && own(packet))
+            || self
+                .coming
+                .iter()
+                .any(|(_, packet)| !packet.is_response && own(packet))
     }
 
     /// Makes room for a packet of the input's channel `who`; false if there is none below `most`
     /// flits.
-    pub fn begin(&mut self, who: u8, (number, is_response): (u16, bool), count: u8, most: u32) -> bool {
+    pub fn begin(
+        &mut self,
+        who: u8,
+        (number, is_response): (u16, bool),
+        count: u8,
+        most: u32,
+    ) -> bool {
         if self.flits + u32::from(count) > most {
             return false;
         }

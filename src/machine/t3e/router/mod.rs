@@ -20,8 +20,8 @@ pub const PROCESSOR_CYCLES: u64 = 7;
 
 pub use core::{RouterCore, RouterRegisters, T3eRouter};
 pub use crossbar::{Crossbar, CrossbarCounters};
+pub use lookup::{ENTRIES, LookUpTable, MAX_PROCESSORS};
 pub use memory::MEMORY_FLITS;
 pub use names::Names;
-pub use lookup::{ENTRIES, LookUpTable, MAX_PROCESSORS};
 pub use ports::{FlitPorts, PORTS, PROCESSOR};
 pub use reroute::RouterTables;

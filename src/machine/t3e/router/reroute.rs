@@ -96,7 +96,11 @@ impl RouterTables {
         for entry in &self.entries {
             add(entry.map_or(u64::MAX, u64::from));
         }
-        for byte in self.channels.into_iter().chain([self.datelines, self.cut_off]) {
+        for byte in self
+            .channels
+            .into_iter()
+            .chain([self.datelines, self.cut_off])
+        {
             add(byte.into());
         }
         for (end, number) in &self.names {

@@ -116,8 +116,9 @@ pub struct Torus {
 pub struct TorusSettings;
 
 impl OwnSettings for TorusSettings {
-    /// A link of the machine never gives up: what waits for a link waits until it works again.
-    const GIVE_UP_MS: u64 = 0;
+    /// The machine's links have no silence that they could notice; ours go down after this one, so that
+    /// what waits for them can leave the network.
+    const GIVE_UP_MS: u64 = 2_000;
     /// The E-registers of a user (a site's guide: 512, and 128 of the system).
     const OUTSTANDING: u32 = 512;
     const MAX_OUTSTANDING: u32 = 512;

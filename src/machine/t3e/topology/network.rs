@@ -5,7 +5,9 @@ use super::{check, show};
 use crate::device::Device;
 use crate::machine::t3e::pe::{Pe, PeConfig};
 use crate::machine::t3e::router::T3eRouter;
-use crate::net::{Effort, Mistakes, Network, NodeRef, PlanError, Reroutable, Runtime, TooLarge, of_graph};
+use crate::net::{
+    Effort, Mistakes, Network, NodeRef, PlanError, Reroutable, Runtime, TooLarge, of_graph,
+};
 use crate::time::{Duration, Time};
 
 /// Responses that may wait for the link of a processor.

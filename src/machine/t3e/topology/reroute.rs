@@ -79,7 +79,10 @@ impl Reroutable for Torus {
         replaced: &BTreeMap<u32, u32>,
     ) -> Result<(), String> {
         let nodes = self.shape.nodes();
-        let named = isolated.iter().chain(replaced.keys()).chain(replaced.values());
+        let named = isolated
+            .iter()
+            .chain(replaced.keys())
+            .chain(replaced.values());
         if let Some(node) = named.into_iter().find(|&&node| node >= nodes) {
             return Err(format!("there is no node {node}"));
         }
@@ -92,7 +95,9 @@ impl Reroutable for Torus {
         let mut taken = BTreeSet::new();
         for (&from, &to) in replaced {
             if self.processor(to).is_some() {
-                return Err(format!("node {to} is no spare one: it has a processor of its own"));
+                return Err(format!(
+                    "node {to} is no spare one: it has a processor of its own"
+                ));
             }
             if self.processor(from).is_none() && !replaced.values().any(|&other| other == from) {
                 return Err(format!("node {from} has no number that another could take"));
@@ -111,12 +116,14 @@ impl Reroutable for Torus {
     fn routed(&self, faults: &Faults) -> Box<dyn RoutedTables> {
         let destinations = self.destinations_by(&faults.replaced);
         let routes = self.routes_around(self.broken_by(faults), &destinations);
-        let checked = routes.map_err(|error| error.to_string()).and_then(|routes| {
-            match dependency::check(&self.shape, &routes.registers, &routes.tables) {
-                Ok(()) => Ok(routes),
-                Err(circle) => Err(format!("packets could wait in a circle: {circle}")),
-            }
-        });
+        let checked = routes
+            .map_err(|error| error.to_string())
+            .and_then(|routes| {
+                match dependency::check(&self.shape, &routes.registers, &routes.tables) {
+                    Ok(()) => Ok(routes),
+                    Err(circle) => Err(format!("packets could wait in a circle: {circle}")),
+                }
+            });
         Box::new(Rerouted::new(self, checked, destinations, faults))
     }
 }
@@ -308,7 +315,10 @@ mod tests {
         assert_eq!(field(13, "cut_off"), 0x3f);
         assert_eq!(field(0, "cut_off"), 0);
         assert_eq!(field(12, "cut_off"), 1 << Direction::PlusX.index());
-        assert_eq!(routed.tables(12).expect("tables")["entries"][13], Value::Null);
+        assert_eq!(
+            routed.tables(12).expect("tables")["entries"][13],
+            Value::Null
+        );
     }
 
     #[test]

@@ -6,8 +6,8 @@ use std::sync::{Arc, OnceLock};
 use super::channels::{ChannelTables, Channels};
 use super::model::Torus;
 use crate::machine::t3e::route::{
-    Broken, Direction, Entry, GROUP, NO_ROUTE, RouteRegisters, Shape, TABLE_ENTRIES, Tables, TablesError,
-    generate,
+    Broken, Direction, Entry, GROUP, NO_ROUTE, RouteRegisters, Shape, TABLE_ENTRIES, Tables,
+    TablesError, generate,
 };
 use crate::machine::t3e::router::{LookUpTable, Names, RouterRegisters};
 
@@ -103,9 +103,12 @@ impl Torus {
             ChannelTables::default().fill(shape, &mut registers, &tables);
         }
         let above = |node| shape.neighbour(node, Direction::PlusZ);
-        let ends = destinations
-            .iter()
-            .map(|&node| (shape.place(node), above(node).map(|above| shape.place(above))));
+        let ends = destinations.iter().map(|&node| {
+            (
+                shape.place(node),
+                above(node).map(|above| shape.place(above)),
+            )
+        });
         Ok(Routes {
             names: Arc::new(Names::new(ends)),
             broken,

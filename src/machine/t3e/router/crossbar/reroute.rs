@@ -1,10 +1,10 @@
 //! What a crossbar does about dead links and new tables.
 
+use super::Crossbar;
 use super::{
     Arc, FlitPorts, Front, Header, INPUTS, MEMORY, Memory, Names, PORTS, PROCESSOR, VCS, Wants,
     number,
 };
-use super::Crossbar;
 use crate::machine::t3e::route::{Decision, Entry, RouteRegisters, decide};
 use crate::machine::t3e::router::MEMORY_FLITS;
 
