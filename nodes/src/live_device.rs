@@ -266,6 +266,7 @@ impl LiveDevice {
             Request::Routing => return written(&device.need_rerouting()?.routing()),
             Request::Tables => return Ok(device.need_rerouting()?.tables()),
             Request::Install { tables } => device.need_rerouting()?.install(tables)?,
+            Request::Renumber { number } => device.need_traffic_mut()?.renumber(number)?,
             Request::Stats
             | Request::Info
             | Request::Offload { .. }

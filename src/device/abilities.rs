@@ -134,6 +134,15 @@ pub trait TrafficRuns {
     /// By which number it takes part, if it has one.
     fn number(&self) -> Option<u16>;
 
+    /// Takes part by another number from now on.
+    ///
+    /// # Errors
+    /// [`DeviceError::FixedNumber`] where numbers never change.
+    fn renumber(&mut self, number: u16) -> Result<(), DeviceError> {
+        let _ = number;
+        Err(DeviceError::FixedNumber)
+    }
+
     /// What its messages can be.
     fn abilities(&self) -> Abilities;
 

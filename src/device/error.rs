@@ -70,6 +70,9 @@ pub enum DeviceError {
     /// Route tables are not of this machine.
     #[error("{0}")]
     Tables(Box<dyn StdError + Send + Sync>),
+    /// The number of a network interface is its place on this machine.
+    #[error("network interfaces of this machine keep their numbers")]
+    FixedNumber,
     /// A traffic run is refused.
     #[error(transparent)]
     Traffic(#[from] SpecError),

@@ -15,6 +15,10 @@ pub struct Faults {
     pub links: BTreeSet<u32>,
     /// Routers, by number over the machine; all their links are dead with them.
     pub routers: BTreeSet<u32>,
+    /// Those of them that are cut off on purpose: nothing comes from them either.
+    pub isolated: BTreeSet<u32>,
+    /// Network interfaces, by number over the machine, that others stand in for, and which.
+    pub replaced: BTreeMap<u32, u32>,
 }
 
 impl Faults {
@@ -34,12 +38,13 @@ impl Faults {
         Self {
             links,
             routers: dead.map(|(router, _)| router).collect(),
+            ..Self::default()
         }
     }
 
     /// Whether nothing is dead.
     pub fn is_empty(&self) -> bool {
-        self.links.is_empty() && self.routers.is_empty()
+        self.links.is_empty() && self.routers.is_empty() && self.replaced.is_empty()
     }
 }
 
@@ -50,6 +55,20 @@ pub trait Reroutable {
     /// none for this link.
     fn link_kind(&self, _link: u32) -> &'static str {
         ""
+    }
+
+    /// Whether network interfaces can stand in for others in this way, and routers be cut off.
+    ///
+    /// # Errors
+    /// Why not.
+    fn judge_change(
+        &self,
+        _isolated: &BTreeSet<u32>,
+        _replaced: &BTreeMap<u32, u32>,
+    ) -> Result<(), String> {
+        Err(String::from(
+            "routers of this machine can neither be isolated nor be told of other processors",
+        ))
     }
 
     /// The tables of all routers, without what is dead.
@@ -77,4 +96,15 @@ pub trait RoutedTables: fmt::Debug {
 
     /// Whether living links lead from one to the other although the tables do not.
     fn is_unroutable(&self, from: u32, to: u32) -> bool;
+
+    /// The number that a network interface has to have; `None` where numbers never change.
+    fn number(&self, _nic: u32) -> Option<u16> {
+        None
+    }
+
+    /// Why there are no tables: with those that there could be, packets might wait for each other
+    /// in a circle.
+    fn refused(&self) -> Option<String> {
+        None
+    }
 }

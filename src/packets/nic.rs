@@ -406,6 +406,14 @@ impl<E: TransferEnd> TrafficRuns for TransferNic<E> {
         Some(self.side.config.number)
     }
 
+    /// A run that is going on keeps the number it began with; its answers find their way by what the
+    /// router says of itself.
+    fn renumber(&mut self, number: u16) -> Result<(), DeviceError> {
+        self.side.config.number = number;
+        self.side.responder.renumber(number);
+        Ok(())
+    }
+
     fn abilities(&self) -> Abilities {
         E::ABILITIES
     }

@@ -41,6 +41,11 @@ impl Responder {
         }
     }
 
+    /// It has another number from now on.
+    pub(super) fn renumber(&mut self, number: u16) {
+        self.number = number;
+    }
+
     /// Carries a request out and answers it.
     #[inline]
     pub(super) fn serve(

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use miette::{IntoDiagnostic, WrapErr, miette};
+use phitwire::net::Network;
 
 use super::{print, read_network};
-use crate::manage::{Manager, Report, report::Status};
+use crate::manage::{Change, Commanded, ManageError, Manager, Report, report::Status};
 use crate::output;
 use crate::run_dir::LabDir;
 use crate::stop::Stop;
@@ -30,13 +31,56 @@ enum Command {
     /// Exit status: 0 all routers have the right tables, whether or not all pairs are connected; 1
     /// some have not; 130 told to stop before that
     Reroute(RerouteArgs),
+    /// Cut a router off with its processors, and route around it: its processes can be ended and
+    /// started again while the others go on. It stays cut off until `return`
+    Isolate(NodeArgs),
+    /// Admit a router again that was isolated
+    Return(NodeArgs),
+    /// Let a spare network interface have the number of another, which has failed: who sends to that
+    /// number reaches the spare from then on
+    Rename(RenameArgs),
+}
+
+/// Which lab, and how to tell what was done.
+#[derive(Debug, Args)]
+struct LabArgs {
+    /// The lab
+    #[arg(long)]
+    lab: String,
+    /// Print JSON: one object, or with --watch one per line
+    #[arg(long)]
+    json: bool,
+    /// The description that the lab runs, if up.sh has not brought it up
+    #[arg(long, value_name = "FILE")]
+    topology: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+struct NodeArgs {
+    #[command(flatten)]
+    lab: LabArgs,
+    /// The router, such as r5
+    node: String,
+}
+
+#[derive(Debug, Args)]
+struct RenameArgs {
+    #[command(flatten)]
+    lab: LabArgs,
+    /// The network interface whose number it is, such as nic5
+    nic: String,
+    /// The spare one that takes it
+    #[arg(required_unless_present = "back", conflicts_with = "back")]
+    spare: Option<String>,
+    /// Give it back to whose it was
+    #[arg(long)]
+    back: bool,
 }
 
 #[derive(Debug, Args)]
 struct RerouteArgs {
-    /// The lab
-    #[arg(long)]
-    lab: String,
+    #[command(flatten)]
+    lab: LabArgs,
     /// Go on, and reroute whenever something fails or comes back, until Ctrl-C
     #[arg(long, conflicts_with = "dry_run")]
     watch: bool,
@@ -47,16 +91,25 @@ struct RerouteArgs {
     /// a router that is killed too; one that stands still is waited for 750 ms
     #[arg(long, value_name = "MS", default_value_t = 200, requires = "watch")]
     interval: u64,
-    /// Print JSON: one object, or with --watch one per line
-    #[arg(long)]
-    json: bool,
-    /// The description that the lab runs, if up.sh has not brought it up
-    #[arg(long, value_name = "FILE")]
-    topology: Option<PathBuf>,
 }
 
 pub fn run(args: ManageArgs) -> miette::Result<ExitCode> {
-    let Command::Reroute(args) = args.command;
+    match args.command {
+        Command::Reroute(args) => reroute(&args),
+        Command::Isolate(args) => change(&args.lab, &Change::Isolate(args.node)),
+        Command::Return(args) => change(&args.lab, &Change::Return(args.node)),
+        Command::Rename(args) => {
+            let change_to = match args.spare {
+                Some(to) => Change::Rename { from: args.nic, to },
+                None => Change::RenameBack(args.nic),
+            };
+            change(&args.lab, &change_to)
+        }
+    }
+}
+
+/// The lab, and the network that it runs.
+fn open(args: &LabArgs) -> miette::Result<(LabDir, Box<dyn Network>)> {
     let lab = LabDir::new(&args.lab).map_err(|error| miette!("{error}"))?;
     let file = match &args.topology {
         Some(file) => file.clone(),
@@ -94,22 +147,51 @@ pub fn run(args: ManageArgs) -> miette::Result<ExitCode> {
             args.lab
         ));
     }
-    let stop = Stop::at_signals()
-        .into_diagnostic()
-        .wrap_err("the signal handler")?;
-    let told_to_stop = || stop.requests() > 0;
-    let mut manager = Manager::new(lab, &*network).map_err(|error| miette!("{error}"))?;
-    if args.watch {
-        let interval = Duration::from_millis(args.interval.max(10));
-        let mut printed = Ok(ExitCode::SUCCESS);
-        let tell = |report: &Report| printed = show(report, args.json, true);
-        manager
-            .watch(interval, &told_to_stop, tell)
-            .map_err(|error| miette!("{error}"))?;
-        return printed;
+    Ok((lab, network))
+}
+
+/// Keeps what is said, and reroutes: or leaves that to who watches the lab.
+fn change(args: &LabArgs, change: &Change) -> miette::Result<ExitCode> {
+    let (lab, network) = open(args)?;
+    let mut commanded = Commanded::read(&lab);
+    commanded
+        .change(&*network, change)
+        .map_err(|error| miette!("{error}"))?;
+    commanded.write(&lab).map_err(|error| miette!("{error}"))?;
+    match Manager::new(lab, &*network) {
+        Err(ManageError::Busy { pid, .. }) => {
+            print(&format!("process {pid} manages this lab, and does it\n"))
+        }
+        manager => once(args, manager.map_err(|error| miette!("{error}"))?, false),
     }
+}
+
+fn stop_at_signals() -> miette::Result<Stop> {
+    Stop::at_signals()
+        .into_diagnostic()
+        .wrap_err("the signal handler")
+}
+
+fn reroute(args: &RerouteArgs) -> miette::Result<ExitCode> {
+    let (lab, network) = open(&args.lab)?;
+    let mut manager = Manager::new(lab, &*network).map_err(|error| miette!("{error}"))?;
+    if !args.watch {
+        return once(&args.lab, manager, args.dry_run);
+    }
+    let stop = stop_at_signals()?;
+    let interval = Duration::from_millis(args.interval.max(10));
+    let mut printed = Ok(ExitCode::SUCCESS);
+    let tell = |report: &Report| printed = show(report, args.lab.json, true);
+    manager
+        .watch(interval, &|| stop.requests() > 0, tell)
+        .map_err(|error| miette!("{error}"))?;
+    printed
+}
+
+fn once(args: &LabArgs, mut manager: Manager<'_>, dry_run: bool) -> miette::Result<ExitCode> {
+    let stop = stop_at_signals()?;
     let report = manager
-        .reroute(args.dry_run, &told_to_stop)
+        .reroute(dry_run, &|| stop.requests() > 0)
         .map_err(|error| miette!("{error}"))?;
     show(&report, args.json, false)?;
     Ok(match report.status {

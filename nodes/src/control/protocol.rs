@@ -93,6 +93,11 @@ pub enum Request {
         /// As [`Tables`](Self::Tables) gives them.
         tables: Value,
     },
+    /// Gives a network interface another number to take part by.
+    Renumber {
+        /// Which.
+        number: u16,
+    },
     /// Ends the process as SIGTERM does.
     Shutdown,
 }

@@ -1,4 +1,4 @@
-//! The routers of a lab, as their control sockets answer.
+//! The nodes of a lab, as their control sockets answer.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -8,7 +8,6 @@ use phitwire::net::{Network, NodeRef};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::routers;
 use crate::control::{Client, ClientError, Request};
 use crate::run_dir::{LabDir, RunDirError, ThisLab};
 
@@ -24,6 +23,12 @@ pub trait Routers {
     /// # Errors
     /// When it does not answer, or refuses.
     fn ask(&mut self, router: u32, request: &Request) -> Result<Value, ClientError>;
+
+    /// Asks network interface `nic`, by its number over the machine.
+    ///
+    /// # Errors
+    /// When it does not answer, or refuses.
+    fn ask_nic(&mut self, nic: u32, request: &Request) -> Result<Value, ClientError>;
 
     /// Asks many routers the same, in the order given. Those that do not answer are waited for
     /// together.
@@ -69,11 +74,11 @@ pub fn ask_all<T: DeserializeOwned>(
 pub struct Fleet {
     lab: LabDir,
     this: ThisLab,
-    names: BTreeMap<u32, String>,
-    lines: BTreeMap<u32, Line>,
+    names: BTreeMap<NodeRef, String>,
+    lines: BTreeMap<NodeRef, Line>,
 }
 
-/// A connection to a router.
+/// A connection to a node.
 #[derive(Debug)]
 struct Line {
     client: Client,
@@ -88,22 +93,17 @@ impl Fleet {
     /// # Errors
     /// When there is no such lab.
     pub fn new(lab: LabDir, network: &dyn Network) -> Result<Self, RunDirError> {
-        let name = |router| {
-            (
-                router,
-                network.node_name(NodeRef::Chip(router)).into_owned(),
-            )
-        };
+        let name = |node| (node, network.node_name(node).into_owned());
         Ok(Self {
             this: lab.this()?,
             lab,
-            names: routers(network).map(name).collect(),
+            names: network.nodes().into_iter().map(name).collect(),
             lines: BTreeMap::new(),
         })
     }
 
-    fn connect(&self, router: u32) -> Result<Line, ClientError> {
-        let name = self.names.get(&router).map_or("?", String::as_str);
+    fn connect(&self, node: NodeRef) -> Result<Line, ClientError> {
+        let name = self.names.get(&node).map_or("?", String::as_str);
         let unreachable = |source| ClientError::Unreachable {
             lab: self.lab.lab().to_owned(),
             node: name.to_owned(),
@@ -122,19 +122,19 @@ impl Fleet {
         })
     }
 
-    /// Sends a request to a router that owes nothing.
-    fn begin(&mut self, router: u32, request: &Request) -> Result<(), ClientError> {
-        let kept = self.lines.remove(&router);
+    /// Sends a request to a node that owes nothing.
+    fn begin(&mut self, node: NodeRef, request: &Request) -> Result<(), ClientError> {
+        let kept = self.lines.remove(&node);
         let is_kept = kept.is_some();
         let mut line = match kept {
             Some(line) => line,
-            None => self.connect(router)?,
+            None => self.connect(node)?,
         };
         if line.owes {
             // Only what is there already: it was waited for when it was asked.
             match line.client.answer_within(Duration::ZERO) {
                 Err(ClientError::Silent) => {
-                    self.lines.insert(router, line);
+                    self.lines.insert(node, line);
                     return Err(ClientError::Silent);
                 }
                 Ok(_) | Err(ClientError::Refused(_)) => {}
@@ -146,17 +146,17 @@ impl Fleet {
                 return Err(error);
             }
             // Started anew since, or it has left who was quiet when others wanted to be heard.
-            line = self.connect(router)?;
+            line = self.connect(node)?;
             line.client.send(request)?;
         }
         line.owes = true;
-        self.lines.insert(router, line);
+        self.lines.insert(node, line);
         Ok(())
     }
 
     /// Waits until `deadline` for the answer to what was begun.
-    fn finish(&mut self, router: u32, deadline: Instant) -> Result<Value, ClientError> {
-        let Some(mut line) = self.lines.remove(&router) else {
+    fn finish(&mut self, node: NodeRef, deadline: Instant) -> Result<Value, ClientError> {
+        let Some(mut line) = self.lines.remove(&node) else {
             return Err(ClientError::Silent);
         };
         let left = deadline.saturating_duration_since(Instant::now());
@@ -166,7 +166,7 @@ impl Fleet {
             answer,
             Ok(_) | Err(ClientError::Refused(_) | ClientError::Silent)
         ) {
-            self.lines.insert(router, line);
+            self.lines.insert(node, line);
         }
         answer
     }
@@ -180,18 +180,25 @@ fn is_closed(error: &ClientError) -> bool {
 
 impl Routers for Fleet {
     fn ask(&mut self, router: u32, request: &Request) -> Result<Value, ClientError> {
-        self.begin(router, request)?;
-        self.finish(router, Instant::now() + PATIENCE)
+        let node = NodeRef::Chip(router);
+        self.begin(node, request)?;
+        self.finish(node, Instant::now() + PATIENCE)
+    }
+
+    fn ask_nic(&mut self, nic: u32, request: &Request) -> Result<Value, ClientError> {
+        let node = NodeRef::Processor(nic);
+        self.begin(node, request)?;
+        self.finish(node, Instant::now() + PATIENCE)
     }
 
     fn ask_all(&mut self, routers: &[u32], request: &Request) -> Vec<Result<Value, ClientError>> {
         let begun: Vec<_> = routers
             .iter()
-            .map(|&router| self.begin(router, request))
+            .map(|&router| self.begin(NodeRef::Chip(router), request))
             .collect();
         let deadline = Instant::now() + PATIENCE;
         let finish = |(&router, begun): (&u32, Result<(), ClientError>)| {
-            begun.and_then(|()| self.finish(router, deadline))
+            begun.and_then(|()| self.finish(NodeRef::Chip(router), deadline))
         };
         routers.iter().zip(begun).map(finish).collect()
     }

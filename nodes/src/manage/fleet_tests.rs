@@ -11,6 +11,7 @@ use phitwire::machine::aries::topology::Dragonfly;
 use phitwire::net::NodeRef;
 use serde_json::{Value, json};
 
+use super::commanded::Commanded;
 use super::fleet::{Fleet, PATIENCE};
 use super::manager_tests::network;
 use super::survey::Survey;
@@ -101,7 +102,7 @@ impl Drop for Lab {
 /// A survey: who is silent, and how long it took.
 fn survey(lab: &Lab, fleet: &mut Fleet) -> (Vec<u32>, Duration) {
     let start = Instant::now();
-    let survey = Survey::take(&lab.network, fleet);
+    let survey = Survey::take(&lab.network, fleet, &Commanded::default());
     (survey.silent.keys().copied().collect(), start.elapsed())
 }
 

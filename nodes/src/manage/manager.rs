@@ -9,8 +9,10 @@ use phitwire::manage::ReroutePhase;
 use phitwire::net::{Faults, Network, NodeRef, Reroutable, RoutedTables};
 use serde_json::Value;
 
+use super::commanded::Commanded;
 use super::execute::execute;
 use super::fleet::{Fleet, Routers, ask};
+use super::numbers::renumber;
 use super::report::{Report, Status};
 use super::routers;
 use super::survey::Survey;
@@ -108,7 +110,13 @@ impl<'n> Manager<'n> {
         dry_run: bool,
         told_to_stop: &dyn Fn() -> bool,
     ) -> Result<Report, ManageError> {
-        let report = reroute(&mut self.tables, &mut self.fleet, dry_run, told_to_stop);
+        let commanded = Commanded::read(&self.lab);
+        let report = reroute(
+            &mut self.tables,
+            (&mut self.fleet, &commanded),
+            dry_run,
+            told_to_stop,
+        );
         report
             .map(|report| Report {
                 lab: self.lab.lab().to_owned(),
@@ -162,7 +170,9 @@ impl<'n> Manager<'n> {
     }
 
     fn survey(&mut self) -> Survey {
-        Survey::take(self.tables.network, &mut self.fleet)
+        // Read anew each time: other commands write it while this one watches.
+        let commanded = Commanded::read(&self.lab);
+        Survey::take(self.tables.network, &mut self.fleet, &commanded)
     }
 
     /// Waits until nothing changes any more.
@@ -246,18 +256,23 @@ fn digests(network: &dyn Network, routed: &dyn RoutedTables) -> BTreeMap<u32, St
 /// One reroute, in as many rounds as it takes. An error says why no router can be asked.
 pub(super) fn reroute(
     tables: &mut Tables<'_>,
-    routers: &mut impl Routers,
+    (routers, commanded): (&mut impl Routers, &Commanded),
     dry_run: bool,
     told_to_stop: &dyn Fn() -> bool,
 ) -> Result<Report, String> {
     let mut report = Report::default();
     loop {
-        let survey = Survey::take(tables.network, routers);
+        let survey = Survey::take(tables.network, routers, commanded);
         if survey.digests.is_empty() {
             return Err(survey.silent.into_values().next().unwrap_or_default());
         }
         let changed = tables.changed(&survey);
         report.found(tables, &survey);
+        report.refused = tables.routed.refused();
+        if report.refused.is_some() {
+            report.status = Status::Incomplete;
+            return Ok(report);
+        }
         let name = |&router: &u32| tables.network.node_name(NodeRef::Chip(router)).into_owned();
         for name in changed.iter().map(name) {
             if !report.changed_routers.contains(&name) {
@@ -265,7 +280,10 @@ pub(super) fn reroute(
             }
         }
         if changed.is_empty() {
-            if report.rounds > 0 {
+            if !dry_run {
+                renumber(&mut report, tables, routers);
+            }
+            if report.rounds > 0 || !report.renumbered.is_empty() {
                 report.status = Status::Done;
             }
             return Ok(report);

@@ -10,6 +10,7 @@ use phitwire::machine::aries::topology::{Dragonfly, DragonflySpec, Shape};
 use phitwire::net::NodeRef;
 use serde_json::{Value, json};
 
+use super::commanded::Commanded;
 use super::fleet::Routers;
 use super::manager::{Tables, reroute};
 use super::report::Status;
@@ -107,6 +108,10 @@ fn gone() -> ClientError {
 }
 
 impl Routers for Obedient {
+    fn ask_nic(&mut self, _: u32, _: &Request) -> Result<Value, ClientError> {
+        Err(gone())
+    }
+
     fn ask(&mut self, router: u32, request: &Request) -> Result<Value, ClientError> {
         let what = match request {
             Request::Quiesce { .. } => "quiesce",
@@ -163,16 +168,29 @@ fn a_cut_link_is_routed_around_and_comes_back() {
     let network = network();
     let mut tables = Tables::new(&network, &network);
     let intact = lab.tables.clone();
-    let report = reroute(&mut tables, &mut lab, false, &GO_ON).expect("routers answer");
+    let report = reroute(
+        &mut tables,
+        (&mut lab, &Commanded::default()),
+        false,
+        &GO_ON,
+    )
+    .expect("routers answer");
     assert_eq!(report.status, Status::NothingToDo);
     assert_eq!(lab.asked("quiesce"), 0, "nobody is disturbed for nothing");
 
     let green = lab.link_between(0, 1);
     lab.cut.insert(green);
-    let plan = reroute(&mut tables, &mut lab, true, &GO_ON).expect("routers answer");
+    let plan = reroute(&mut tables, (&mut lab, &Commanded::default()), true, &GO_ON)
+        .expect("routers answer");
     assert_eq!(plan.status, Status::Planned);
     assert_eq!(lab.asked("quiesce") + lab.asked("install"), 0);
-    let report = reroute(&mut tables, &mut lab, false, &GO_ON).expect("routers answer");
+    let report = reroute(
+        &mut tables,
+        (&mut lab, &Commanded::default()),
+        false,
+        &GO_ON,
+    )
+    .expect("routers answer");
     assert_eq!(report.status, Status::Done);
     assert_eq!(report.failed_links.len(), 1);
     assert_eq!(report.failed_links[0].kind, "green");
@@ -183,7 +201,13 @@ fn a_cut_link_is_routed_around_and_comes_back() {
     assert_ne!(lab.tables, intact);
 
     lab.cut.clear();
-    let report = reroute(&mut tables, &mut lab, false, &GO_ON).expect("routers answer");
+    let report = reroute(
+        &mut tables,
+        (&mut lab, &Commanded::default()),
+        false,
+        &GO_ON,
+    )
+    .expect("routers answer");
     assert_eq!(report.status, Status::Done);
     assert_eq!(lab.tables, intact, "as if nothing had happened");
 }
@@ -195,13 +219,20 @@ fn a_router_that_dies_while_tables_are_installed_is_routed_around_too() {
     let mut tables = Tables::new(&network, &network);
     let bundle = lab.link_between(0, 1);
     lab.cut.insert(bundle);
-    let plan = reroute(&mut tables, &mut lab, true, &GO_ON).expect("routers answer");
+    let plan = reroute(&mut tables, (&mut lab, &Commanded::default()), true, &GO_ON)
+        .expect("routers answer");
     let victim = plan.changed_routers.last().cloned().expect("some change");
     lab.dies_at_install = lab.network.find(&victim).and_then(|node| match node {
         NodeRef::Chip(router) => Some(router),
         NodeRef::Processor(_) => None,
     });
-    let report = reroute(&mut tables, &mut lab, false, &GO_ON).expect("routers answer");
+    let report = reroute(
+        &mut tables,
+        (&mut lab, &Commanded::default()),
+        false,
+        &GO_ON,
+    )
+    .expect("routers answer");
     assert_eq!(report.status, Status::Done);
     assert!(report.rounds >= 2);
     assert_eq!(report.lost_meanwhile[0].name, victim);
@@ -224,7 +255,8 @@ fn told_to_stop_before_installing_releases_everybody() {
         count.set(count.get() + 1);
         count.get() > 5
     };
-    let report = reroute(&mut tables, &mut lab, false, &stop).expect("routers answer");
+    let report = reroute(&mut tables, (&mut lab, &Commanded::default()), false, &stop)
+        .expect("routers answer");
     assert_eq!(report.status, Status::Interrupted);
     assert!(lab.asked("quiesce") > 0, "it had begun");
     assert_eq!(lab.asked("install"), 0);
@@ -243,6 +275,12 @@ fn when_nobody_answers_the_error_says_why() {
     let network = network();
     let mut tables = Tables::new(&network, &network);
     lab.dead.extend(0..12);
-    let why = reroute(&mut tables, &mut lab, false, &GO_ON).expect_err("nobody is there");
+    let why = reroute(
+        &mut tables,
+        (&mut lab, &Commanded::default()),
+        false,
+        &GO_ON,
+    )
+    .expect_err("nobody is there");
     assert!(why.contains("refused"), "{why}");
 }

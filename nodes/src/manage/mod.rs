@@ -8,6 +8,7 @@
 //!
 //! - [`fleet`] asks the routers of a lab;
 //! - [`survey`] finds what has failed;
+//! - [`commanded`] is what was said to be isolated or replaced;
 //! - [`execute`] carries out a reroute, and releases the routers whatever happens;
 //! - [`report`] says what was done;
 //! - [`manager`] does one after the other, once or for ever.
@@ -17,9 +18,11 @@
 //! It goes on by itself after [`execute::HOLD_MS`] if the manager should be killed before it can
 //! release it.
 
+pub mod commanded;
 pub mod execute;
 pub mod fleet;
 pub mod manager;
+mod numbers;
 pub mod report;
 pub mod survey;
 
@@ -30,6 +33,7 @@ mod manager_tests;
 
 use phitwire::net::{Network, NodeRef};
 
+pub use commanded::{Change, ChangeError, Commanded};
 pub use manager::{ManageError, Manager};
 pub use report::Report;
 

@@ -85,6 +85,10 @@ pub struct Report {
     pub failed_nics: Vec<FailedNode>,
     /// Routers that got new tables (or would get them).
     pub changed_routers: Vec<String>,
+    /// Network interfaces that got another number, and which.
+    pub renumbered: BTreeMap<String, u16>,
+    /// Why there are no tables for what has failed.
+    pub refused: Option<String>,
     /// How often tables had to be computed because something failed or came back meanwhile.
     pub rounds: u32,
     /// How long each phase took, in milliseconds, all rounds together.
@@ -131,9 +135,11 @@ impl Report {
         self.failed_links = survey.links.iter().map(link).collect();
         let router = |router: &u32| FailedNode {
             name: network.node_name(NodeRef::Chip(*router)).into_owned(),
-            why: survey.silent.get(router).cloned().unwrap_or_else(|| {
-                String::from("it answers, but none of its links to other routers is up")
-            }),
+            why: match survey.silent.get(router) {
+                _ if survey.faults.isolated.contains(router) => String::from("it is isolated"),
+                Some(why) => why.clone(),
+                None => String::from("it answers, but none of its links to other routers is up"),
+            },
         };
         self.failed_routers = survey.faults.routers.iter().map(router).collect();
         let nic = |(&nic, why): (&u32, &String)| FailedNode {
@@ -224,7 +230,16 @@ impl Report {
             let FailedNode { name, why } = nic;
             writeln!(out, "  {name} has no link, and no table can help it: {why}")?;
         }
+        if let Some(why) = &self.refused {
+            writeln!(
+                out,
+                "there are no tables for that, and all stay as they are: {why}"
+            )?;
+        }
         self.write_deeds(out)?;
+        for (name, number) in &self.renumbered {
+            writeln!(out, "{name} is processor {number} now")?;
+        }
         self.write_pairs(out)
     }
 

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use phitwire::net::{End, Faults, Network, NodeRef};
 
+use super::commanded::Commanded;
 use super::fleet::{Routers, ask_all};
 use super::routers;
 use crate::control::{LinkReport, Request, RoutingReport};
@@ -24,8 +25,8 @@ pub struct Survey {
 }
 
 impl Survey {
-    /// Asks every router how its links are.
-    pub fn take(network: &dyn Network, fleet: &mut impl Routers) -> Self {
+    /// Asks every router how its links are. What is `commanded` counts as failed too.
+    pub fn take(network: &dyn Network, fleet: &mut impl Routers, commanded: &Commanded) -> Self {
         let mut survey = Self::default();
         let mut ports = BTreeMap::new();
         let all: Vec<u32> = routers(network).collect();
@@ -43,7 +44,30 @@ impl Survey {
             }
         }
         survey.judge(network, &ports);
+        survey.obey(network, commanded);
         survey
+    }
+
+    /// What is isolated is nobody's trouble, and dead to the others.
+    fn obey(&mut self, network: &dyn Network, commanded: &Commanded) {
+        let isolated = commanded.isolated(network);
+        let is_isolated =
+            |node| matches!(node, NodeRef::Chip(router) if isolated.contains(&router));
+        for id in 0..network.link_count() {
+            let (a, b) = network.ends(id);
+            if ![a, b].iter().any(|end| is_isolated(end.node)) {
+                continue;
+            }
+            self.links.remove(&(id as u32));
+            for end in [a, b] {
+                if let NodeRef::Processor(nic) = end.node {
+                    self.nics.remove(&nic);
+                }
+            }
+        }
+        self.faults.routers.extend(&isolated);
+        self.faults.isolated = isolated;
+        self.faults.replaced = commanded.replaced(network);
     }
 
     fn judge(&mut self, network: &dyn Network, ports: &BTreeMap<u32, Vec<LinkReport>>) {
@@ -86,9 +110,14 @@ impl Survey {
         self.faults == other.faults && self.nics.keys().eq(other.nics.keys())
     }
 
-    /// Routers that packets can be sent to and that answer.
+    /// Routers that tables are for: those that packets can be sent to and that answer, and those that
+    /// are isolated and answer.
     pub fn living(&self, network: &dyn Network) -> impl Iterator<Item = u32> {
-        routers(network).filter(|router| !self.faults.routers.contains(router))
+        let is_told = |router: &u32| {
+            self.faults.isolated.contains(router) && self.digests.contains_key(router)
+        };
+        routers(network)
+            .filter(move |router| !self.faults.routers.contains(router) || is_told(router))
     }
 }
 

@@ -42,6 +42,7 @@ impl DirectRouter {
             route,
             table,
             processor,
+            ..
         } = registers;
         let depths = |port| match port {
             PROCESSOR => Depths::PROCESSOR,

@@ -19,7 +19,10 @@ use crate::machine::t3e::barrier::{BarrierShell, Message, Operation, State, UNIT
 use crate::machine::t3e::format::FlitKind;
 use crate::machine::t3e::link::{FlitEnd, FlitLinkConfig};
 use crate::machine::t3e::router::barriers::message_flit;
-use crate::nic::{BarrierReport, BarrierSpec, BarrierSpecError, Memory, RunPhase};
+use crate::nic::{
+    Abilities, BarrierReport, BarrierSpec, BarrierSpecError, Memory, RunPhase, TrafficReport,
+    TrafficSpec,
+};
 use crate::node::{Node, PortId, WakeReason, Wakeup};
 use crate::packets::message_queues::MessageQueues;
 use crate::packets::transfer::Transfer;
@@ -256,6 +259,32 @@ impl Device for Pe {
 
     fn barriers_mut(&mut self) -> Option<&mut dyn BarrierRuns> {
         Some(self)
+    }
+}
+
+impl TrafficRuns for Pe {
+    fn number(&self) -> Option<u16> {
+        TrafficRuns::number(&self.nic)
+    }
+
+    fn abilities(&self) -> Abilities {
+        self.nic.abilities()
+    }
+
+    fn renumber(&mut self, number: u16) -> Result<(), DeviceError> {
+        self.nic.renumber(number)
+    }
+
+    fn start(&mut self, now: Time, spec: TrafficSpec) -> Result<(), DeviceError> {
+        TrafficRuns::start(&mut self.nic, now, spec)
+    }
+
+    fn report(&self, run: Option<u64>) -> Option<TrafficReport> {
+        TrafficRuns::report(&self.nic, run)
+    }
+
+    fn stop(&mut self) {
+        TrafficRuns::stop(&mut self.nic);
     }
 }
 

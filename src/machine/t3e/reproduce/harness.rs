@@ -219,6 +219,7 @@ impl Harness {
                 route,
                 table,
                 processor,
+                ..
             } = registers;
             let mut peers = [None; PORTS];
             for direction in Direction::ALL {

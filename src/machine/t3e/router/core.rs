@@ -1,15 +1,20 @@
 //! The core of a router chip: the crossbar between its links.
 
+use std::sync::Arc;
+
 use super::barriers::{Pace, Urgent};
 use super::crossbar::Crossbar;
 use super::lookup::LookUpTable;
 use super::maintenance::MaintenanceCounters;
+use super::names::Names;
 use super::ports::PORTS;
 use super::registers;
 use crate::chip::{Chip, ChipConfig, ChipCore, Grain, Links, RegisterError, RouterClock};
-use crate::device::{DeviceError, DeviceEvent, RegisterName, Registers, RemoteRegisters};
+use crate::device::{
+    DeviceError, DeviceEvent, NodeAccount, RegisterName, Registers, RemoteRegisters, Rerouting,
+};
 use crate::kit::bits;
-use crate::link::{Change, LinkEvent};
+use crate::link::{Change, EndStatus, LinkEvent};
 use crate::machine::t3e::CYCLE_PS;
 use crate::machine::t3e::barrier::BarrierRouter;
 use crate::machine::t3e::format::{MaintenanceCommand, MaintenancePacket, Way};
@@ -29,6 +34,11 @@ pub struct RouterRegisters {
     pub table: LookUpTable,
     /// The logical "who am I": the number of its processor.
     pub processor: u16,
+    /// Ports that nothing comes or goes by, one bit each: the nodes behind them are isolated (paper,
+    /// section 9).
+    pub cut_off: u8,
+    /// What the ends of ways are called.
+    pub names: Arc<Names>,
 }
 
 /// The core of a router.
@@ -36,8 +46,6 @@ pub struct RouterRegisters {
 pub struct RouterCore {
     crossbar: Crossbar,
     urgent: Urgent,
-    /// Registers were written that waiting packets are routed by.
-    routes_again: bool,
     /// Ports whose link may have another session, one bit each.
     changed: u64,
     /// The sessions that their links had when they were looked at last.
@@ -50,7 +58,7 @@ impl RouterCore {
         &self.crossbar
     }
 
-    /// The crossbar, for whoever writes its registers.
+    /// The crossbar, for commands.
     pub(super) fn crossbar_mut(&mut self) -> &mut Crossbar {
         &mut self.crossbar
     }
@@ -72,8 +80,7 @@ impl RouterCore {
 
     /// What packets are routed by is another now, also for those that wait.
     pub(super) fn route_again(&mut self) {
-        self.routes_again = true;
-        self.crossbar.wake();
+        self.crossbar.decide_anew();
     }
 
     /// Calls `visit` with every counter.
@@ -123,13 +130,6 @@ impl RouterCore {
         self.urgent.maintenance.reply(request, command, value);
     }
 
-    /// Lets packets that wait look for their ways again, if what they are routed by has changed.
-    fn look_again(&mut self, links: &mut Links<FlitEnd>) {
-        if core::mem::take(&mut self.routes_again) {
-            self.crossbar.route_again(links);
-        }
-    }
-
     /// Notices links that went down, also those that are up again.
     fn follow_links(&mut self, links: &Links<FlitEnd>) {
         for port in bits(core::mem::take(&mut self.changed)) {
@@ -138,6 +138,8 @@ impl RouterCore {
                 self.crossbar.cut(port);
                 self.urgent.cut(port);
             }
+            let is_up = links.end(port).is_some_and(FlitEnd::is_active);
+            self.crossbar.set_down(port, !is_up);
         }
     }
 }
@@ -155,15 +157,20 @@ impl ChipCore for RouterCore {
             route,
             table,
             processor,
+            cut_off,
+            names,
         } = config.registers.clone();
         let mut crossbar = Crossbar::new(route, table, processor);
         if config.grain == Grain::Packet && config.clock == RouterClock::FreeRunning {
             crossbar = crossbar.with_whole_packets();
         }
+        crossbar.rename(names);
+        crossbar.set_cut_off(cut_off);
+        // Links are down until they say that they are up.
+        (0..PORTS).for_each(|port| crossbar.set_down(port, true));
         Self {
             crossbar,
             urgent: Urgent::default(),
-            routes_again: false,
             changed: 0,
             sessions: [0; PORTS],
         }
@@ -181,6 +188,7 @@ impl ChipCore for RouterCore {
     #[inline]
     fn output_changed(&mut self, port: usize) {
         self.urgent.unblock(port);
+        self.changed |= u64::from(self.crossbar.is_down(port)) << port;
         self.crossbar.wake();
     }
 
@@ -197,7 +205,6 @@ impl ChipCore for RouterCore {
         while self.urgent.has_work() {
             self.run_urgent(Pace::Free, links);
         }
-        self.look_again(links);
         self.crossbar.run(links);
     }
 
@@ -206,7 +213,6 @@ impl ChipCore for RouterCore {
         while self.urgent.has_work() && self.crossbar.cycle() < limit {
             // The wires are theirs in this clock.
             let used = self.run_urgent(Pace::Clock, links);
-            self.look_again(links);
             let wires = |links: &mut Links<FlitEnd>, taken| {
                 for port in bits(used.into()) {
                     if let Some(end) = links.end_mut(port) {
@@ -221,7 +227,6 @@ impl ChipCore for RouterCore {
                 self.crossbar.wake();
             }
         }
-        self.look_again(links);
         self.crossbar.run_until(limit, links);
     }
 
@@ -234,6 +239,18 @@ impl ChipCore for RouterCore {
 
     fn link_event(port: PortId, event: LinkEvent) -> DeviceEvent {
         DeviceEvent::Link { port, event }
+    }
+
+    fn account(chip: &T3eRouter) -> NodeAccount {
+        NodeAccount {
+            inside: chip.queued_everywhere() + chip.core().crossbar.kept_flits(),
+            unit: "flits",
+            ..NodeAccount::default()
+        }
+    }
+
+    fn rerouting(chip: &mut T3eRouter) -> Option<&mut dyn Rerouting> {
+        Some(chip)
     }
 
     fn for_each_counter(&self, _: u64, visit: &mut dyn FnMut(&str, u64)) {

@@ -1,8 +1,14 @@
 //! The crossbar and its arbiter, cycle by cycle (paper, section 7).
 
+mod reroute;
+
+use std::sync::Arc;
+
 use super::arrivals::Arrivals;
 use super::input::{Front, Input, NONE, Wants};
 use super::lookup::LookUpTable;
+use super::memory::Memory;
+use super::names::{KnownNames, Names};
 use super::output::{Output, number};
 use super::ports::{FlitPorts, PORTS, PROCESSOR};
 use crate::kit::bits;
@@ -14,6 +20,10 @@ use crate::machine::t3e::route::{Arrival, Decision, Direction, RouteRegisters, d
 /// [`LINK_CYCLES`](super::LINK_CYCLES) six for a turn, and ten at the source, where the look-up
 /// table is (paper, table 2).
 const STAGES: [u64; PORTS] = [3, 3, 3, 3, 3, 3, 7];
+/// Inputs: one for each port, and that of packets which the router has taken into its memory.
+const INPUTS: usize = PORTS + 1;
+/// The input of packets from the memory.
+const MEMORY: usize = PORTS;
 /// Cycles without a flit after which nothing will move until something comes: by then every channel
 /// of an input has had its turn twice.
 const QUIET_CYCLES: u32 = 2 * VCS as u32 + 2;
@@ -33,8 +43,18 @@ counters! {
         unroutable_packets,
         /// Packets whose link went down while they were sent: their rest was discarded.
         cut_packets,
+        /// Packets that came by a port that is cut off: discarded.
+        cut_off_packets,
+        /// Packets for a processor that is gone, of which too many wait already: discarded.
+        abandoned_packets,
         /// Flits discarded for one of these reasons.
         discarded_flits,
+        /// Packets taken out of the network because their way is dead.
+        kept_packets,
+        /// Their flits.
+        kept_flits,
+        /// Those of them that were sent again by the look-up table.
+        resent_packets,
         /// Cycles in which an input had flits and none of them went.
         stalled_input_cycles,
     }
@@ -49,7 +69,19 @@ pub struct Crossbar {
     pub table: LookUpTable,
     /// The logical "who am I": the number of the processor (paper, section 2).
     pub processor: u16,
-    inputs: [Input; PORTS],
+    /// What the ends of ways are called.
+    names: KnownNames,
+    memory: Memory,
+    /// Ports whose link is down, and those that are cut off, one bit each.
+    down: u8,
+    cut_off: u8,
+    /// Outputs by which nothing goes for one of these reasons.
+    dead: u8,
+    /// Nothing of the processor and of the memory begins to go.
+    quiesced: bool,
+    /// What was decided about packets that wait may not hold any more.
+    stale: bool,
+    inputs: [Input; INPUTS],
     outputs: [Output; PORTS],
     arrivals: [Arrivals; PORTS],
     /// Ports at which something is coming, and with flits that are ready, one bit each.
@@ -80,7 +112,7 @@ struct Cycle {
     adaptive: [u64; PORTS],
     /// Inputs that ask with a header, and its channel.
     asking: u8,
-    headers: [u8; PORTS],
+    headers: [u8; INPUTS],
     /// Inputs at which a header came that might go straight through, and its channel.
     straight: u8,
     straights: [u8; PORTS],
@@ -93,6 +125,13 @@ impl Crossbar {
             registers,
             table,
             processor,
+            names: KnownNames::new(Arc::new(Names::default())),
+            memory: Memory::default(),
+            down: 0,
+            cut_off: 0,
+            dead: 0,
+            quiesced: false,
+            stale: false,
             inputs: Default::default(),
             outputs: Default::default(),
             arrivals: Default::default(),
@@ -179,7 +218,7 @@ impl Crossbar {
 
     /// Flits in the inputs, as far as the crossbar has heard of them.
     pub fn flits(&self) -> u64 {
-        let held = self.inputs.iter().flat_map(|input| input.held);
+        let held = self.inputs[..PORTS].iter().flat_map(|input| input.held);
         held.map(u64::from).sum()
     }
 
@@ -201,7 +240,10 @@ impl Crossbar {
 
     fn step(&mut self, ports: &mut impl FlitPorts) {
         ports.begin_cycle(self.cycle);
-        let before = self.counters.flits + self.counters.discarded_flits;
+        let before = self.counters.gone_flits();
+        if self.stale {
+            self.decide_again(ports);
+        }
         let mut cycle = Cycle::default();
         self.take_arrivals(&mut cycle, ports);
         if self.ready != 0 {
@@ -212,7 +254,7 @@ impl Crossbar {
             self.try_straight(port, &mut cycle, ports);
         }
         self.cycle += 1;
-        if self.counters.flits + self.counters.discarded_flits != before || self.coming != 0 {
+        if self.counters.gone_flits() != before || self.coming != 0 {
             self.quiet = 0;
         } else {
             self.quiet += 1;
@@ -282,15 +324,20 @@ impl Crossbar {
 
     /// Looks at a header that has come to the front of a virtual channel.
     fn look_at(&mut self, port: usize, vc: usize, ports: &mut impl FlitPorts) {
-        if self.inputs[port].fronts[vc] != Front::Unknown {
+        if self.inputs[port].fronts[vc] != Front::Unknown || self.quiesced && port >= PROCESSOR {
             return;
         }
-        let word = ports.front(port, vc);
+        let word = self.word(port, vc, ports);
         let front = match Header::parse(word) {
             Ok((header, _)) => self.route(port, vc, word, header),
             // No input lets one in.
             Err(_) => Front::Discarded { left: 1 },
         };
+        self.set_front(port, vc, front);
+    }
+
+    /// What stands at the front of `vc` from now on.
+    fn set_front(&mut self, port: usize, vc: usize, front: Front) {
         if let Front::Waiting(wants) = front {
             self.outputs[usize::from(wants.out)].wanted += 1;
             if let Some(out) = wants.adaptive {
@@ -301,23 +348,29 @@ impl Crossbar {
     }
 
     /// Where the packet of a header may go.
-    fn route(&mut self, port: usize, vc: usize, word: u64, mut header: Header) -> Front {
+    fn route(&mut self, port: usize, from: usize, word: u64, mut header: Header) -> Front {
+        let vc = from;
         let flits = header.command.flits() as u8;
         let mut word = word;
-        let arrival = if port == PROCESSOR {
-            let Some(entry) = self.table.look_up(header.destination()) else {
+        let arrival = if port >= PROCESSOR {
+            let destination = self.destination(port, vc, &header);
+            let Some(entry) = self.table.look_up(destination) else {
                 self.counters.unroutable_packets += 1;
                 return Front::Discarded { left: flits };
             };
             let adaptive = entry.tag.adaptive && header.tag.adaptive;
             header.tag = entry.tag;
             header.tag.adaptive = adaptive;
-            if !header.command.is_response() {
+            if !header.command.is_response() && port == PROCESSOR {
                 header.origin = self.processor;
             }
             word = header.emit();
             Err(entry.initial)
         } else {
+            if self.cut_off >> port & 1 != 0 {
+                self.counters.cut_off_packets += 1;
+                return Front::Discarded { left: flits };
+            }
             Ok(Arrival {
                 direction: Direction::ALL[port].opposite(),
                 vc: (vc != vc::ADAPTIVE).then_some(vc as u8 & 1),
@@ -332,16 +385,21 @@ impl Crossbar {
                 // Where both are one output, the deterministic channel is taken (section 7).
                 let adaptive = adaptive.filter(|other| *other != direction);
                 let adaptive = adaptive.map(|direction| direction as u8);
+                let adaptive = adaptive.filter(|out| self.dead >> out & 1 == 0);
                 (direction as u8, header.vc(vc), adaptive)
             }
         };
-        Front::Waiting(Wants {
+        let wants = Wants {
             header: word,
             flits,
             out,
             vc: vc as u8,
             adaptive,
-        })
+        };
+        match self.follows_kept(port, &header) {
+            true => self.keep(number(port, from), &wants, &header),
+            false => Front::Waiting(wants),
+        }
     }
 
     /// Every input asks for its output or outputs.
@@ -366,7 +424,9 @@ impl Crossbar {
                 }
                 Front::Waiting(wants) => {
                     let who = number(port, vc);
-                    self.outputs[usize::from(wants.out)].ask(wants.vc.into(), who);
+                    if self.dead >> wants.out & 1 == 0 {
+                        self.outputs[usize::from(wants.out)].ask(wants.vc.into(), who);
+                    }
                     if let Some(out) = wants.adaptive {
                         let out = usize::from(out);
                         // It enters only where there is room for all of it (section 5).
@@ -379,7 +439,8 @@ impl Crossbar {
                     cycle.headers[port] = vc as u8;
                 }
                 Front::Discarded { .. } => self.discard(port, vc, ports),
-                Front::Unknown => {}
+                Front::Kept { .. } => self.take_in(port, vc, ports),
+                Front::Unknown => self.inputs[port].give_up(),
             }
         }
         for out in bits(u64::from(cycle.adapting)) {
@@ -416,6 +477,9 @@ impl Crossbar {
         }
         if !goes {
             self.inputs[port].give_up();
+            if self.dead >> wants.out & 1 != 0 && port < PROCESSOR {
+                self.leave_network(port, vc, &wants);
+            }
         }
     }
 
@@ -428,7 +492,7 @@ impl Crossbar {
             self.outputs[out].bubble();
         }
         self.held &= cycle.sending | cycle.used;
-        let mut winners: [(u8, u8, u8); PORTS] = [(NONE, 0, 0); PORTS];
+        let mut winners: [(u8, u8, u8); INPUTS] = [(NONE, 0, 0); INPUTS];
         let mut won = 0_u8;
         for out in bits(u64::from(cycle.sending & !cycle.used)) {
             let to = self.outputs[out].arbitrate(cycle.can[out]);
@@ -467,6 +531,7 @@ impl Crossbar {
         }
         self.outputs[out].begin(to, who);
         self.counters.packets += 1;
+        self.counters.resent_packets += u64::from(port == MEMORY);
         self.counters.adaptive_packets += u64::from(to == vc::ADAPTIVE);
         self.inputs[port].fronts[vc] = Front::Flowing {
             out: out as u8,
@@ -496,7 +561,10 @@ impl Crossbar {
         let is_last = *left == 0;
         let mut header = input.take_header(vc);
         for _ in 0..flits {
-            let word = ports.pop(port, vc);
+            let word = match port {
+                MEMORY => self.memory.take_out(vc),
+                _ => ports.pop(port, vc),
+            };
             let is_head = header.is_some();
             let flit = Flit::data(header.take().unwrap_or(word), to, is_head);
             ports.push(out, to, flit);
@@ -520,7 +588,9 @@ impl Crossbar {
         let input = &mut self.inputs[port];
         input.fronts[vc] = Front::Unknown;
         input.packet_ended(vc);
-        if input.ready[vc] > 0 {
+        if port == MEMORY {
+            self.next_of_memory(vc, ports);
+        } else if input.ready[vc] > 0 {
             self.look_at(port, vc, ports);
         }
     }
@@ -533,7 +603,10 @@ impl Crossbar {
         };
         *left -= 1;
         let is_last = *left == 0;
-        ports.pop(port, vc);
+        match port {
+            MEMORY => self.memory.take_out(vc),
+            _ => ports.pop(port, vc),
+        };
         input.leave(vc, 1);
         self.moved |= 1 << port;
         self.counters.discarded_flits += 1;
@@ -550,7 +623,10 @@ impl Crossbar {
         };
         let out = straight(port);
         let room = |vc| ports.credits(out.into(), vc);
-        let to = if wants.out == out && room(wants.vc.into()) > 0 {
+        let is_dead = self.dead >> out & 1 != 0;
+        let to = if is_dead {
+            return;
+        } else if wants.out == out && room(wants.vc.into()) > 0 {
             wants.vc.into()
         } else if wants.adaptive == Some(out) && room(vc::ADAPTIVE) >= wants.flits.into() {
             vc::ADAPTIVE
@@ -564,27 +640,6 @@ impl Crossbar {
             self.go(port, vc, (out, to));
             self.pass(port, vc, cycle, ports);
         }
-    }
-
-    /// Packets that wait look for their ways again: what they are routed by is another now.
-    pub fn route_again(&mut self, ports: &mut impl FlitPorts) {
-        for port in 0..PORTS {
-            for vc in 0..VCS {
-                let Front::Waiting(wants) = self.inputs[port].fronts[vc] else {
-                    continue;
-                };
-                let who = number(port, vc);
-                let deterministic = (usize::from(wants.out), usize::from(wants.vc));
-                let adaptive = wants.adaptive.map(|out| (usize::from(out), vc::ADAPTIVE));
-                for (out, channel) in [Some(deterministic), adaptive].into_iter().flatten() {
-                    self.outputs[out].wanted -= 1;
-                    self.outputs[out].forget(channel, who);
-                }
-                self.inputs[port].fronts[vc] = Front::Unknown;
-                self.look_at(port, vc, ports);
-            }
-        }
-        self.wake();
     }
 
     /// The link of `port` went down: what it has not taken of packets under way is discarded. The
@@ -602,6 +657,14 @@ impl Crossbar {
             self.outputs[port].end(to);
         }
         self.wake();
+    }
+}
+
+impl CrossbarCounters {
+    /// Flits that are no longer where they were.
+    #[inline]
+    const fn gone_flits(&self) -> u64 {
+        self.flits + self.discarded_flits + self.kept_flits
     }
 }
 

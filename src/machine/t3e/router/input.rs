@@ -31,6 +31,8 @@ pub(super) enum Front {
     Flowing { out: u8, vc: u8, left: u8 },
     /// The rest of a packet that is thrown away.
     Discarded { left: u8 },
+    /// The rest of a packet that goes into the memory.
+    Kept { left: u8 },
 }
 
 /// An input.

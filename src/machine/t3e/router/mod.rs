@@ -8,9 +8,12 @@ mod crossbar;
 mod input;
 mod lookup;
 mod maintenance;
+mod memory;
+mod names;
 mod output;
 mod ports;
 mod registers;
+mod reroute;
 
 /// Cycles from the crossbar, or the short circuit past it, to the pins of the next port (paper, table
 /// 2: three straight through, six for a turn).
@@ -22,4 +25,7 @@ pub use core::{RouterCore, RouterRegisters, T3eRouter};
 pub use crossbar::{Crossbar, CrossbarCounters};
 pub use lookup::{ENTRIES, LookUpTable, MAX_PROCESSORS};
 pub use maintenance::MaintenanceCounters;
+pub use memory::MEMORY_FLITS;
+pub use names::Names;
 pub use ports::{FlitPorts, PORTS, PROCESSOR};
+pub use reroute::RouterTables;

@@ -23,6 +23,7 @@ mod network;
 mod options;
 mod read;
 mod ready;
+mod reroute;
 mod routes;
 pub mod show;
 mod side_networks;

@@ -117,8 +117,9 @@ pub struct Torus {
 pub struct TorusSettings;
 
 impl OwnSettings for TorusSettings {
-    /// A link of the machine never gives up: what waits for a link waits until it works again.
-    const GIVE_UP_MS: u64 = 0;
+    /// The machine's links have no silence that they could notice; ours go down after this one, so that
+    /// what waits for them can leave the network.
+    const GIVE_UP_MS: u64 = 2_000;
     /// Between processes a round trip is longer than the machine's, and what covers it is more than
     /// its E-registers; at the machine's own depths these are the limit.
     const OUTSTANDING: u32 = 4 * E_REGISTERS;

@@ -6,7 +6,8 @@ use crate::device::Device;
 use crate::machine::t3e::pe::{Pe, PeConfig};
 use crate::machine::t3e::router::T3eRouter;
 use crate::net::{
-    Effort, Mistakes, Network, NodeRef, PlanError, Runtime, SideNetworks, TooLarge, of_graph,
+    Effort, Mistakes, Network, NodeRef, PlanError, Reroutable, Runtime, SideNetworks, TooLarge,
+    of_graph,
 };
 use crate::time::{Duration, Time};
 
@@ -38,6 +39,10 @@ impl Network for Torus {
 
     fn svg(&self) -> Result<String, TooLarge> {
         show::svg(self)
+    }
+
+    fn reroute(&self) -> Option<&dyn Reroutable> {
+        Some(self)
     }
 
     fn inventory(&self) -> Option<String> {

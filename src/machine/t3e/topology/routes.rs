@@ -1,15 +1,15 @@
 //! What follows from a description: registers and look-up tables of all routers.
 
 use core::fmt;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use super::channels::{ChannelTables, Channels};
 use super::model::Torus;
 use crate::machine::t3e::route::{
-    Broken, Entry, GROUP, NO_ROUTE, RouteRegisters, Shape, TABLE_ENTRIES, Tables, TablesError,
-    generate,
+    Broken, Direction, Entry, GROUP, NO_ROUTE, RouteRegisters, Shape, TABLE_ENTRIES, Tables,
+    TablesError, generate,
 };
-use crate::machine::t3e::router::{LookUpTable, RouterRegisters};
+use crate::machine::t3e::router::{LookUpTable, Names, RouterRegisters};
 
 /// What all routers of a torus are told.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +20,8 @@ pub struct Routes {
     pub registers: Vec<RouteRegisters>,
     /// Ways from every node to every processor.
     pub tables: Tables,
+    /// What the ends of these ways are called.
+    pub names: Arc<Names>,
 }
 
 /// Routes that are computed when somebody asks for the first time. They follow from the rest of
@@ -100,7 +102,15 @@ impl Torus {
         if self.channels == Channels::Optimised {
             ChannelTables::default().fill(shape, &mut registers, &tables);
         }
+        let above = |node| shape.neighbour(node, Direction::PlusZ);
+        let ends = destinations.iter().map(|&node| {
+            (
+                shape.place(node),
+                above(node).map(|above| shape.place(above)),
+            )
+        });
         Ok(Routes {
+            names: Arc::new(Names::new(ends)),
             broken,
             registers,
             tables,
@@ -119,14 +129,23 @@ impl Torus {
     /// # Panics
     /// If there is no such router.
     pub fn registers_of(&self, router: u32) -> Result<RouterRegisters, TablesError> {
-        let Routes {
-            registers, tables, ..
-        } = self.routes()?;
-        Ok(RouterRegisters {
-            route: registers[router as usize],
-            table: self.look_up_table(tables.of(router)),
-            processor: self.own_number(router),
-        })
+        Ok(self.registers_by(self.routes()?, router, self.own_number(router)))
+    }
+
+    /// The registers of a router by other routes, with that number of its processor.
+    pub(super) fn registers_by(
+        &self,
+        routes: &Routes,
+        router: u32,
+        processor: u16,
+    ) -> RouterRegisters {
+        RouterRegisters {
+            route: routes.registers[router as usize],
+            table: self.look_up_table(routes.tables.of(router)),
+            processor,
+            cut_off: 0,
+            names: routes.names.clone(),
+        }
     }
 
     /// The registers of all routers.

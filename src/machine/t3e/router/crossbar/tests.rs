@@ -287,3 +287,176 @@ fn whole_packets_move_at_once_and_wait_as_others_do() {
         "four pieces, and what came with new credits"
     );
 }
+
+/// Where processors 0 to 5 are, as far as tests ask.
+fn names() -> Arc<Names> {
+    let place = |number| match number {
+        4 => Place([1, 1, 1]),
+        5 => Place([3, 1, 1]),
+        other => Place([9, other, 9]),
+    };
+    Arc::new(Names::new((0..6).map(|number| (place(number), None))))
+}
+
+fn rerouting() -> (Bench, Crossbar) {
+    let mut crossbar = crossbar();
+    crossbar.rename(names());
+    let bench = Bench {
+        inputs: vec![FlitBuffer::new(Depths::LIVE); PORTS],
+        credits: vec![Depths::LIVE.all(); PORTS],
+        ..Bench::default()
+    };
+    (bench, crossbar)
+}
+
+/// To processor 5, by +Y, +Z or wherever else it is.
+fn entry(to: [u8; 3], adaptive: bool) -> Option<Entry> {
+    let tag = tag(to, adaptive);
+    Some(Entry { tag, initial: None })
+}
+
+#[test]
+fn a_packet_whose_way_is_dead_leaves_the_network_and_goes_by_the_new_table() {
+    let (mut bench, mut crossbar) = rerouting();
+    crossbar.set_down(X, true);
+    let words = packet(Command::Put8, tag([3, 1, 1], false));
+    let behind = packet(Command::Put1, tag([1, 3, 1], false));
+    give(&mut bench, &mut crossbar, (FROM_X, 0), &words);
+    give(&mut bench, &mut crossbar, (FROM_X, 0), &behind);
+    crossbar.run(&mut bench);
+    assert_eq!(bench.sent[Y].len(), 4, "nothing behind it stands still");
+    assert_eq!((bench.sent[X].len(), crossbar.kept_flits()), (0, 10));
+    assert!(crossbar.is_empty(), "what is kept is not on its way");
+    crossbar.table.set(5, entry([1, 2, 1], true));
+    crossbar.decide_anew();
+    crossbar.run(&mut bench);
+    let sent: Vec<u64> = bench.sent[Y].iter().skip(4).map(|(.., f)| f.word).collect();
+    assert_eq!(sent[1..], words[1..]);
+    let (header, _) = Header::parse(sent[0]).unwrap();
+    let (came, _) = Header::parse(words[0]).unwrap();
+    assert_eq!(header.tag, tag([1, 2, 1], false), "its own wish stays");
+    assert_eq!((header.origin, header.id), (came.origin, came.id));
+    assert_eq!(crossbar.kept_flits(), 0);
+    let counters = crossbar.counters();
+    assert_eq!((counters.kept_packets, counters.resent_packets), (1, 1));
+}
+
+#[test]
+fn packets_in_the_memory_keep_their_order_when_the_link_returns() {
+    let (mut bench, mut crossbar) = rerouting();
+    crossbar.set_down(X, true);
+    // Something of the processor holds the first one up, so that the second comes meanwhile.
+    let ordered = |word: u64| {
+        let mut words = packet(Command::Put1, tag([3, 1, 1], false));
+        words[3] = word;
+        words
+    };
+    give(&mut bench, &mut crossbar, (FROM_X, 0), &ordered(1));
+    crossbar.run(&mut bench);
+    bench.credits[X] = [0; VCS];
+    crossbar.set_down(X, false);
+    crossbar.run(&mut bench);
+    give(&mut bench, &mut crossbar, (FROM_X, 0), &ordered(2));
+    crossbar.run(&mut bench);
+    assert_eq!(crossbar.counters().kept_packets, 2, "it must not overtake");
+    bench.credits[X] = Depths::PAPER.all();
+    crossbar.wake();
+    crossbar.run(&mut bench);
+    let last: Vec<u64> = bench.sent[X].iter().map(|(.., flit)| flit.word).collect();
+    assert_eq!((last[3], last[7]), (1, 2));
+}
+
+#[test]
+fn adaptive_packets_go_another_way_and_ordered_ones_wait() {
+    let (mut bench, mut crossbar) = rerouting();
+    crossbar.set_down(X, true);
+    let mut names: Vec<_> = names().pairs().collect();
+    names.push((Place([3, 3, 1]).bits(), 3));
+    crossbar.table.set(3, entry([3, 3, 1], true));
+    crossbar.rename(Arc::new(Names::from_pairs(names)));
+    for (vc, adaptive) in [(4, true), (0, false)] {
+        let words = packet(Command::Get8, tag([3, 3, 1], adaptive));
+        give(&mut bench, &mut crossbar, (FROM_Y, vc), &words);
+    }
+    crossbar.run(&mut bench);
+    assert_eq!((bench.sent[Y].len(), crossbar.kept_flits()), (2, 2));
+}
+
+#[test]
+fn a_processor_that_is_gone_stops_nobody_else() {
+    let (mut bench, mut crossbar) = rerouting();
+    crossbar.set_down(PROCESSOR, true);
+    crossbar.table.set(4, entry([1, 1, 1], true));
+    let most = super::super::MEMORY_FLITS / 2 / 10;
+    for _ in 0..most + 3 {
+        let words = packet(Command::Put8, tag([1, 1, 1], false));
+        give(&mut bench, &mut crossbar, (FROM_X, 0), &words);
+        crossbar.run(&mut bench);
+    }
+    let words = packet(Command::Put8, tag([3, 1, 1], false));
+    give(&mut bench, &mut crossbar, (FROM_X, 0), &words);
+    crossbar.run(&mut bench);
+    assert_eq!(bench.sent[X].len(), 10);
+    let counters = crossbar.counters();
+    assert_eq!(counters.kept_packets, u64::from(most));
+    assert_eq!(counters.abandoned_packets, 3);
+    // A spare at (1, 2, 1) takes its number.
+    crossbar.table.set(4, entry([1, 2, 1], true));
+    let before = names();
+    let pairs = before.pairs().filter(|(_, number)| *number != 4);
+    let spare = (Place([1, 2, 1]).bits(), 4);
+    crossbar.rename(Arc::new(Names::from_pairs(
+        pairs.chain([spare]).collect::<Vec<_>>(),
+    )));
+    crossbar.decide_anew();
+    bench.credits[Y] = [u32::MAX; VCS];
+    crossbar.run(&mut bench);
+    assert_eq!(bench.sent[Y].len() as u32, most * 10);
+    // A response to the one before is nobody's.
+    let words = packet(Command::Done, tag([1, 1, 1], false));
+    give(&mut bench, &mut crossbar, (FROM_X, 2), &words);
+    crossbar.run(&mut bench);
+    assert_eq!(crossbar.counters().unroutable_packets, 1);
+    assert!(crossbar.is_empty() && crossbar.kept_flits() == 0);
+}
+
+#[test]
+fn nothing_comes_or_goes_by_a_port_that_is_cut_off() {
+    let (mut bench, mut crossbar) = rerouting();
+    crossbar.set_cut_off(1 << X | 1 << FROM_Y);
+    let words = packet(Command::Put8, tag([3, 1, 1], true));
+    give(&mut bench, &mut crossbar, (FROM_X, 4), &words);
+    let words = packet(Command::Put1, tag([1, 3, 1], true));
+    give(&mut bench, &mut crossbar, (FROM_Y, 0), &words);
+    crossbar.run(&mut bench);
+    assert!(bench.sent.iter().all(VecDeque::is_empty));
+    assert_eq!(crossbar.kept_flits(), 10);
+    assert_eq!(crossbar.counters().cut_off_packets, 1);
+    crossbar.set_cut_off(0);
+    crossbar.run(&mut bench);
+    assert_eq!(bench.sent[X].len(), 10);
+}
+
+#[test]
+fn a_quiesced_router_ends_what_it_has_begun_and_begins_nothing() {
+    let (mut bench, mut crossbar) = rerouting();
+    bench.credits[X][0] = 3;
+    crossbar.table.set(5, entry([3, 1, 1], false));
+    let whole = PacketBuf::request(Command::Put8, (2, 5), &Request::default(), &[7; 8]);
+    for _ in 0..2 {
+        give(&mut bench, &mut crossbar, (PROCESSOR, 0), whole.flits());
+    }
+    crossbar.run(&mut bench);
+    crossbar.quiesce(true);
+    assert!(!crossbar.is_empty(), "one is on its way");
+    bench.credits[X] = [40; VCS];
+    crossbar.wake();
+    crossbar.run(&mut bench);
+    assert_eq!(bench.sent[X].len(), 10);
+    assert!(crossbar.is_empty());
+    // The one that waits goes by what the table says when it may go.
+    crossbar.table.set(5, entry([1, 3, 1], false));
+    crossbar.quiesce(false);
+    crossbar.run(&mut bench);
+    assert_eq!((bench.sent[X].len(), bench.sent[Y].len()), (10, 10));
+}

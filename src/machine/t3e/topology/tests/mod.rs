@@ -1,5 +1,6 @@
 //! Tori as data: wiring, texts, mistakes, tables, configurations.
 
+mod faults;
 mod pictures;
 mod plans;
 mod routes;

@@ -1,0 +1,95 @@
+#!/usr/bin/env bash
+# A torus of a T3E with a spare node: a link is cut under traffic and routed around, a processor's process is killed and its
+# number given to the spare, a board is isolated, taken away, put in again and returned. Nobody else loses anything.
+# shellcheck source=testlib.sh
+. "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
+t_need_namespaces
+
+manage() { "$PHITWIRE_BIN_DIR/phitwire" manage "$1" --lab "$LAB" --json "${@:2}" >"$T_SCRATCH/report" 2>"$T_SCRATCH/report.err" \
+    || { cat "$T_SCRATCH/report" "$T_SCRATCH/report.err"; return 1; }; }
+report_is() { jq -e "$1" "$T_SCRATCH/report" >/dev/null || { cat "$T_SCRATCH/report"; return 1; }; }
+number_is() { [[ $(t_ctl "$1" info --json | jq .processor) == "$2" ]]; }
+# link_between A B: the id of the first link between two nodes.
+link_between() { phw_find_links "$LAB" "$1-$2" | head -n 1 | cut -f 1; }
+# set_link ID up|down: the interface at its end A. The other end loses its carrier, as if the cable were cut.
+set_link() {
+    local a interface
+    IFS=$'\t' read -r _ a _ _ _ interface _ < <(phw_find_links "$LAB" "$1")
+    ip -n "$(phw_netns "$LAB" "$a")" link set "$interface" "$2"
+}
+is_kept() { (( $(counter_sum '^kept_packets$') > 0 )); }
+# among FIRST LAST STEP: network interfaces with a comma between them, router 13's left out.
+among() { seq "$1" "$3" "$2" | grep -vx 13 | sed 's/^/nic/' | paste -sd ,; }
+
+# Eight nodes around, so that four routers fail in turn, would take longer than it tells.
+cat >"$T_SCRATCH/torus.toml" <<'TOML'
+family = "t3e"
+name = "torus"
+size = "3x3x3"
+spares = 1
+
+[network]
+request_timeout_ms = 3000
+TOML
+t_up phwf_t3e "$T_SCRATCH/torus.toml"
+from=$(among 0 25 2) to=$(among 1 25 2)
+all=(--from "$from" --to "$to" --window 32)
+rate_case "between 25 of 27 processors, with a spare one" 1000 "${all[@]}" --seconds 1
+
+# ---- A link ------------------------------------------------------------------------------------
+link=$(link_between r13 r14)
+t_rate "$T_SCRATCH/cut.json" "${all[@]}" --seconds 8 &
+runner=$!
+under_way nic0
+check "a cable is cut" set_link "$link" down
+check "packets on their way there leave the network" phw_until 10 is_kept
+check "the network is rerouted" manage reroute
+check "by other tables in some routers, and nobody is cut off" report_is \
+    '.status == "done" and (.changed_routers | length) > 0 and (.failed_links | length) == 1 and .disconnected_pairs == 0'
+detail < <(jq -c '{changed: (.changed_routers | length), took_ms}' "$T_SCRATCH/report")
+settled "$runner"
+check "nothing is lost without a word, twice, or wrong" honest "$T_SCRATCH/cut.json"
+detail < <(jq -c '{sent, acknowledged, timed_out, refused}' "$T_SCRATCH/cut.json")
+check "what was kept was sent again" bash -c "(( $(counter_sum '^resent_packets$') == $(counter_sum '^kept_packets$') ))"
+kept=$(counter_sum '^kept_packets$')
+rate_case "ways lead around it" 1000 "${all[@]}" --seconds 1
+rate_case "in order too" 1000 "${all[@]}" --routing ordered --seconds 1
+check "and nothing meets the dead link" test "$(counter_sum '^kept_packets$')" = "$kept"
+check "the cable is put in again" set_link "$link" up
+check "all links come up" "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeout 15
+check "the first tables are back" manage reroute
+check "and everything is well" report_is '.status == "done" and .failed_links == []'
+
+# ---- A processor -------------------------------------------------------------------------------
+t_rate "$T_SCRATCH/spare.json" --from nic0,nic1,nic2 --to nic12,nic14,nic5 --window 32 --seconds 6 &
+runner=$!
+under_way nic0
+check "a processor's process is killed" "$PHW_SCRIPTS/node.sh" --lab "$LAB" kill nic14
+check "the spare takes its number" manage rename nic14 nic26
+check "it has been told" number_is nic26 14
+settled "$runner"
+check "what the dead one held is reported" honest "$T_SCRATCH/spare.json"
+rate_case "whoever sends to that number reaches the spare" 1000 --from nic0,nic1,nic2 --to nic12,nic26,nic5 --window 32 --seconds 1
+check_fails "a processor in use is no spare" "no spare" manage rename nic12 nic5
+check "the dead one is started again" "$PHW_SCRIPTS/node.sh" --lab "$LAB" start nic14
+check "all links come up" "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeout 15
+check "it gets its number back" manage rename nic14 --back
+check "and has it" number_is nic14 14
+check "the spare has its own" number_is nic26 26
+rate_case "messages reach it again" 1000 --from nic0,nic1,nic2 --to nic12,nic14,nic5 --window 32 --seconds 1
+
+# ---- A board -----------------------------------------------------------------------------------
+t_rate "$T_SCRATCH/board.json" "${all[@]}" --seconds 12 &
+runner=$!
+under_way nic0
+check "a board is isolated" manage isolate r13
+check "and said to be" report_is '.failed_routers == [{"name": "r13", "why": "it is isolated"}] and .failed_links == []'
+check "its processes are ended" bash -c '"$1" --lab "$2" stop nic13 && "$1" --lab "$2" kill r13' _ "$PHW_SCRIPTS/node.sh" "$LAB"
+sleep 0.5
+check "and started" bash -c '"$1" --lab "$2" start r13 && "$1" --lab "$2" start nic13' _ "$PHW_SCRIPTS/node.sh" "$LAB"
+check "all links come up" "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeout 15
+check "the board is returned" manage return r13
+check "and everything is well" report_is '.failed_routers == [] and .disconnected_pairs == 0'
+settled "$runner"
+check "the others have lost nothing" exactly_once "$T_SCRATCH/board.json"
+rate_case "the board works" 1000 --from nic13,nic0 --to nic25,nic12 --window 32 --seconds 1
