@@ -149,10 +149,8 @@ impl Commanded {
 }
 
 fn find(network: &dyn Network, name: &str) -> Option<NodeRef> {
-    let nodes = network.nodes().into_iter();
-    nodes
-        .into_iter()
-        .find(|&node| network.node_name(node) == name)
+    let mut nodes = network.nodes().into_iter();
+    nodes.find(|&node| network.node_name(node) == name)
 }
 
 fn need(network: &dyn Network, name: &str, kind: &'static str) -> Result<(), ChangeError> {

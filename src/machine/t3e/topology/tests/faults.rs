@@ -14,6 +14,8 @@ use crate::sim::{LinkId, LinkSpec, NodeId, World};
 use crate::time::Duration;
 
 const LIMIT: Duration = Duration::from_ms(400);
+/// A network interface that was started again asks for nothing before two seconds are over.
+const LONG: Duration = Duration::from_ms(3_000);
 
 fn world(size: &str, spares: u32) -> World<Torus> {
     let mut spec = TorusSpec {
@@ -129,7 +131,7 @@ fn assert_honest(report: &TrafficReport) {
 
 fn assert_whole(world: &mut World<Torus>, spec: &TrafficSpec) {
     world.start_traffic(spec).expect("traffic");
-    let ends = world.finish(spec.run, LIMIT);
+    let ends = world.finish(spec.run, LONG);
     let report = world.report(spec.run);
     assert!(ends, "{report:?} {}", world.link_states());
     assert_honest(&report);
