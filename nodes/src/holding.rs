@@ -6,6 +6,8 @@
 //! it, its runs end: nobody is left sending. A lease would do the same later, and would end the
 //! runs of a tool that only stands still.
 
+use std::collections::BTreeMap;
+
 use phitwire::device::{Device, Kind};
 use phitwire::nic::RunPhase;
 use phitwire::time::Time;
@@ -20,6 +22,8 @@ pub(crate) struct Holding {
     now: Option<(ClientId, Holder)>,
     /// Who went before its run was over, and the run.
     gone: Option<(Holder, RunKind, u64)>,
+    /// Who keeps which barrier units.
+    units: BTreeMap<u8, (ClientId, Holder)>,
 }
 
 /// How far a run has come, traffic or collective.
@@ -118,8 +122,47 @@ impl Holding {
         }
     }
 
+    /// `holder`, who is `client`, wants to keep a barrier unit of `device`.
+    pub(crate) fn claim_unit(
+        &mut self,
+        device: &dyn Device,
+        (client, unit): (ClientId, u8),
+        holder: Holder,
+    ) -> Result<Value, Refusal> {
+        let barriers = device.need_barriers();
+        let barriers = barriers.map_err(|error| Refusal::from(error.to_string()))?;
+        if unit >= barriers.units() {
+            return Err(format!("no barrier unit {unit}: there are {}", barriers.units()).into());
+        }
+        self.may_use(client, unit)?;
+        self.units.insert(unit, (client, holder));
+        Ok(json!({}))
+    }
+
+    /// Whether `client` may do something with a barrier unit.
+    pub(crate) fn may_use(&self, client: ClientId, unit: u8) -> Result<(), Refusal> {
+        match self.units.get(&unit) {
+            Some((keeper, holder)) if *keeper != client => Err(Refusal {
+                text: format!("{holder} has barrier unit {unit} here"),
+                code: Some(Code::Taken),
+                holder: Some(holder.clone()),
+                run: None,
+            }),
+            _ => Ok(()),
+        }
+    }
+
     /// A client has gone, holder or not.
     pub(crate) fn client_gone(&mut self, device: &mut dyn Device, now: Time, client: ClientId) {
+        self.units.retain(|&unit, (keeper, _)| {
+            let stays = *keeper != client;
+            if !stays && let Some(barriers) = device.barriers_mut() {
+                barriers.stop(unit);
+                // The second time although others may not come.
+                barriers.stop(unit);
+            }
+            stays
+        });
         let Some((_, holder)) = self.now.take_if(|(keeper, _)| *keeper == client) else {
             return;
         };

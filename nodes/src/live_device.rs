@@ -1,6 +1,7 @@
 //! A node with what a process adds to it: noise on its cables, why its links are down, and who
 //! keeps it for runs.
 
+use phitwire::chip::RegisterError;
 use phitwire::device::{Device, DeviceError, DeviceEvent, LinkFault, LinkView, RegisterName};
 use phitwire::link::{DownReason, ErrorInjection, LinkCounters, LinkEvent, LinkState};
 use phitwire::node::{Node, PortId, WakeReason, Wakeup};
@@ -51,6 +52,12 @@ enum Failure {
     /// No such run has been here.
     #[error("no run of collective operations has been started here")]
     NoCollectives,
+    /// No such run has been here.
+    #[error("no run of barriers has been started at unit {0}")]
+    NoBarriers(u8),
+    /// The other router refused.
+    #[error("the other router says: {0}")]
+    Remote(RegisterError),
     /// The port has no link.
     #[error("port {port} has no link; these have: {}", .linked.join(" "))]
     NoLink {
@@ -212,7 +219,26 @@ impl LiveDevice {
                 self.holding.may_start(client)?;
                 Ok(self.answer_itself(now, request)?)
             }
-            Request::TrafficStatus { .. } | Request::CollectiveStatus => {
+            Request::ClaimUnit { unit, holder } => {
+                self.holding
+                    .claim_unit(&*self.device, (client, unit), holder)
+            }
+            Request::BarrierPrepare { unit } => {
+                self.holding.may_use(client, unit)?;
+                Ok(self.answer_itself(now, request)?)
+            }
+            Request::BarrierStart { ref spec } => {
+                if let Some(unit) = spec["unit"]
+                    .as_u64()
+                    .and_then(|unit| u8::try_from(unit).ok())
+                {
+                    self.holding.may_use(client, unit)?;
+                }
+                Ok(self.answer_itself(now, request)?)
+            }
+            Request::TrafficStatus { .. }
+            | Request::CollectiveStatus
+            | Request::BarrierStatus { .. } => {
                 let known = self.answer_itself(now, request);
                 known.map_err(|unknown| holding::unknown_run(self.device.kind(), unknown.into()))
             }
@@ -258,6 +284,35 @@ impl LiveDevice {
                 return written(&report.ok_or(Failure::NoCollectives)?);
             }
             Request::CollectiveStop => device.need_collectives_mut()?.stop(now),
+            Request::BarrierPrepare { unit } => device.need_barriers_mut()?.prepare(unit)?,
+            Request::BarrierStart { spec } => {
+                let barriers = device.need_barriers_mut()?;
+                barriers.start(now, read(spec)?)?;
+            }
+            Request::BarrierStatus { unit } => {
+                let report = device.need_barriers()?.report(unit);
+                return written(&report.ok_or(Failure::NoBarriers(unit))?);
+            }
+            Request::BarrierStop { unit } => device.need_barriers_mut()?.stop(unit),
+            Request::RemoteAsk {
+                way,
+                register,
+                value,
+            } => {
+                let remote = device.need_remote_registers()?;
+                let question = remote.ask(&way, register_name(&register), value)?;
+                return Ok(json!({ "question": question }));
+            }
+            Request::RemoteAnswer { question } => {
+                let answer = device.need_remote_registers()?.answer(question);
+                return Ok(match answer {
+                    None => json!({ "pending": true }),
+                    Some(value) => {
+                        let value = value.map_err(Failure::Remote)?;
+                        json!({ "value": value, "hex": format!("{value:#x}") })
+                    }
+                });
+            }
             Request::Quiesce { hold_ms } => self.quiesce(now, hold_ms)?,
             Request::Release => {
                 self.held_until = None;
@@ -271,6 +326,7 @@ impl LiveDevice {
             | Request::Info
             | Request::Offload { .. }
             | Request::Claim(_)
+            | Request::ClaimUnit { .. }
             | Request::Shutdown => return Err(Failure::NotOurs),
         }
         Ok(json!({}))

@@ -443,6 +443,9 @@ fn info(config: &ProcessConfig, driver: &Driver<LiveDevice>, started: Instant) -
             json!(device.collectives().is_some()),
         );
     }
+    if let Some(barriers) = device.barriers() {
+        info.insert("barrier_units".to_owned(), json!(barriers.units()));
+    }
     info.extend(device.describe());
     Value::Object(info)
 }

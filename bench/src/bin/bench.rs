@@ -8,8 +8,13 @@ use miette::{IntoDiagnostic, Result};
 use phitwire_bench::msgrate::{ControlLab, RealClock, run_number};
 use phitwire_bench::suite::collective::CollectiveSuite;
 use phitwire_bench::suite::point::PointSuite;
-use phitwire_bench::suite::{Benchmark, Ending, Options, collective_row, head, point_row, verdict};
+use phitwire_bench::suite::units::UnitSuite;
+use phitwire_bench::suite::{
+    Benchmark, Ending, Options, collective_row, head, point_row, unit_row, verdict,
+};
+use phitwire_nodes::description;
 use phitwire_nodes::output;
+use phitwire_nodes::run_dir::LabDir;
 use phitwire_nodes::stop::Stop;
 use serde::Serialize;
 
@@ -17,6 +22,8 @@ fn main() -> ExitCode {
     output::keep_lines_whole();
     let options = Options::parse();
     Ending::status(match &options.benchmark {
+        Benchmark::Barrier(barrier) if !barrier.unit.is_empty() => units(&options.benchmark),
+        Benchmark::Eureka(_) => units(&options.benchmark),
         Benchmark::Allreduce(_) | Benchmark::Barrier(_) => collective(&options.benchmark),
         _ => point(&options.benchmark),
     })
@@ -82,6 +89,26 @@ fn collective(benchmark: &Benchmark) -> Result<Ending> {
         say_json(&rows)?;
     }
     ending.into_diagnostic()
+}
+
+fn units(benchmark: &Benchmark) -> Result<Ending> {
+    let (stop, common) = (Stop::at_signals().into_diagnostic()?, benchmark.common());
+    let directory = LabDir::new(&common.lab).into_diagnostic()?;
+    let network = description::open(&directory.path().join("topology.toml"))?;
+    let mut lab = ControlLab::new(&common.lab);
+    let suite = UnitSuite::new(benchmark, &*network, &mut lab).into_diagnostic()?;
+    if !common.json {
+        say(&head(benchmark, &suite.describe()))?;
+    }
+    let mut numbers = numbers();
+    let number = (numbers() as u32).max(1);
+    let rows = suite.run(&mut lab, &RealClock::new(stop), number);
+    let (rows, ending) = rows.into_diagnostic()?;
+    match common.json {
+        true => say_json(&rows)?,
+        false => rows.iter().try_for_each(|row| say(&unit_row(row)))?,
+    }
+    Ok(ending)
 }
 
 fn say_json<T: Serialize>(rows: &[T]) -> Result<()> {

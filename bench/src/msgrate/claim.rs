@@ -43,7 +43,7 @@ pub enum ClaimError {
 }
 
 /// Who we are.
-fn holder() -> Holder {
+pub(crate) fn holder() -> Holder {
     let path = std::env::current_exe().unwrap_or_default();
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     Holder {

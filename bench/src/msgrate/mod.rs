@@ -17,6 +17,7 @@ mod run;
 mod table;
 mod work;
 
+pub(crate) use claim::holder;
 pub use claim::{ClaimError, claim};
 pub use lab::{ControlLab, Lab, LabError, Member, ProcessState, Role, ask};
 pub use options::{Op, Options, PatternName, RoutingName};

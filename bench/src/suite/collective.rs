@@ -131,7 +131,7 @@ impl CollectiveSuite {
     pub fn new(benchmark: &Benchmark, lab: &mut dyn Lab) -> Result<Self, CollectiveError> {
         let (options, operations) = match benchmark {
             Benchmark::Allreduce(options) => (&options.collective, options.op.clone()),
-            Benchmark::Barrier(options) => (options, vec![Collective::Barrier]),
+            Benchmark::Barrier(options) => (&options.collective, vec![Collective::Barrier]),
             _ => unreachable!("the others are made of messages"),
         };
         let nics = participants(options, lab)?;

@@ -2,7 +2,8 @@
 //!
 //! [`point`] are those made of messages (latency, bandwidth, random updates, all to all), which
 //! [`msgrate`](crate::msgrate) measures and verifies; [`collective`] are those that the collective
-//! engines of network interfaces carry out, whose results every participant verifies.
+//! engines of network interfaces carry out, whose results every participant verifies; [`units`]
+//! those that barrier units of the hardware carry out.
 
 use std::process::ExitCode;
 
@@ -12,12 +13,13 @@ pub mod collective;
 mod options;
 pub mod point;
 mod table;
+pub mod units;
 
 pub use options::{
-    AllreduceOptions, AlltoallOptions, Benchmark, CollectiveOptions, Common, Options, PairOptions,
-    SetOptions,
+    AllreduceOptions, AlltoallOptions, BarrierOptions, Benchmark, CollectiveOptions, Common,
+    EurekaOptions, Options, PairOptions, SetOptions,
 };
-pub use table::{collective_row, head, point_row, verdict};
+pub use table::{collective_row, head, point_row, unit_row, verdict};
 
 /// How a benchmark came out, for the exit status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -38,8 +38,11 @@ pub enum Benchmark {
     Gups(SetOptions),
     /// A sum over all network interfaces that all of them get, where they have collective engines
     Allreduce(AllreduceOptions),
-    /// A barrier of all network interfaces, where they have collective engines
-    Barrier(CollectiveOptions),
+    /// A barrier of all network interfaces, where they have collective engines; with --unit, by
+    /// barrier units of their hardware
+    Barrier(BarrierOptions),
+    /// Eurekas, and the barriers that follow them, by barrier units of the hardware
+    Eureka(EurekaOptions),
     /// Messages from every network interface to every other
     Alltoall(AlltoallOptions),
 }
@@ -121,7 +124,7 @@ pub struct CollectiveOptions {
     #[expect(missing_docs, reason = "its fields have them")]
     pub common: Common,
     /// Network interfaces that take part, in order of rank [default: all]
-    #[arg(long, value_name = "NODE", value_delimiter = ',')]
+    #[arg(long, alias = "from", value_name = "NODE", value_delimiter = ',')]
     pub nics: Vec<String>,
     /// Children per node of the tree
     #[arg(long, value_name = "N", default_value_t = MAX_BRANCHING as u32,
@@ -130,6 +133,43 @@ pub struct CollectiveOptions {
     /// The collective engine, 0 to 3
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=3))]
     pub engine: u8,
+}
+
+/// Barriers by engines or by units.
+#[derive(Args, Clone, Debug)]
+pub struct BarrierOptions {
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "its fields have them")]
+    pub collective: CollectiveOptions,
+    /// Barrier units, all of them at once, a row each: the tree is computed and configured before
+    #[arg(long, value_name = "N", value_delimiter = ',', conflicts_with_all = ["branching", "engine"])]
+    pub unit: Vec<u8>,
+    /// At units: barriers, instead of --seconds
+    #[arg(long, value_name = "N", requires = "unit", value_parser = clap::value_parser!(u64).range(1..))]
+    pub count: Option<u64>,
+    /// At units: wait up to so many nanoseconds before each barrier, at random
+    #[arg(long, value_name = "NS", requires = "unit", default_value_t = 0)]
+    pub skew_ns: u64,
+}
+
+/// Eurekas.
+#[derive(Args, Clone, Debug)]
+pub struct EurekaOptions {
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "its fields have them")]
+    pub common: Common,
+    /// Network interfaces that take part, in order of rank [default: all]
+    #[arg(long, alias = "from", value_name = "NODE", value_delimiter = ',')]
+    pub nics: Vec<String>,
+    /// Barrier units, all of them at once, a row each
+    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "0")]
+    pub unit: Vec<u8>,
+    /// Barriers, of which every other comes after a eureka, instead of --seconds
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub count: Option<u64>,
+    /// Wait up to so many nanoseconds before each, at random
+    #[arg(long, value_name = "NS", default_value_t = 0)]
+    pub skew_ns: u64,
 }
 
 /// Collective operations with a result.
@@ -173,7 +213,8 @@ impl Benchmark {
             Self::Gups(options) => &options.common,
             Self::Alltoall(options) => &options.set.common,
             Self::Allreduce(options) => &options.collective.common,
-            Self::Barrier(options) => &options.common,
+            Self::Barrier(options) => &options.collective.common,
+            Self::Eureka(options) => &options.common,
         }
     }
 
@@ -186,6 +227,7 @@ impl Benchmark {
             Self::Gups(_) => "gups",
             Self::Allreduce(_) => "allreduce",
             Self::Barrier(_) => "barrier",
+            Self::Eureka(_) => "eureka",
             Self::Alltoall(_) => "alltoall",
         }
     }
@@ -219,6 +261,8 @@ mod tests {
             "alltoall --lab demo --size 8,64",
             "allreduce --lab demo --op sum-f64,max-i32 --branching 2 --engine 3",
             "barrier --lab demo",
+            "barrier --lab demo --unit 3,7,9 --from nic0,nic1 --count 1000",
+            "eureka --lab demo --unit 4 --skew-ns 1000",
         ] {
             parse(words).expect(words);
         }
@@ -236,6 +280,7 @@ mod tests {
             "allreduce --lab demo --branching 33",
             "barrier --lab demo --engine 4",
             "barrier --lab demo --op sum-i32",
+            "barrier --lab demo --unit 3 --engine 1",
             "gups --lab demo --size 8",
             "gups --lab demo --seconds 0",
             "throughput --lab demo",

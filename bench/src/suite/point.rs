@@ -103,7 +103,7 @@ impl PointSuite {
             Benchmark::Alltoall(AlltoallOptions { set, size }) => {
                 Wish::of_set(set, size, all(set), Op::Put)
             }
-            Benchmark::Allreduce(_) | Benchmark::Barrier(_) => {
+            Benchmark::Allreduce(_) | Benchmark::Barrier(_) | Benchmark::Eureka(_) => {
                 unreachable!("these have no messages")
             }
         };

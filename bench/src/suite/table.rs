@@ -5,6 +5,7 @@ use phitwire::text_table::TextColumns;
 use super::collective::CollectiveRow;
 use super::options::Benchmark;
 use super::point::PointRow;
+use super::units::UnitRow;
 use crate::msgrate;
 
 /// Six columns at most, of which the first has the size or the operation.
@@ -28,6 +29,17 @@ fn titles(benchmark: &str) -> (&'static str, &'static [&'static str]) {
         "alltoall" => (
             "all to all: time for a message from everybody to everybody else",
             &["# Size", "Mean (us)", "MB/s", "p50 (us)", "p99 (us)"],
+        ),
+        "eureka" => (
+            "eurekas: time from signalling one until being told of it",
+            &[
+                "# Unit",
+                "Mean (us)",
+                "p50 (us)",
+                "p99 (us)",
+                "max (us)",
+                "Eurekas",
+            ],
         ),
         _ => (
             "collective operations: time per operation",
@@ -101,6 +113,38 @@ pub fn collective_row(row: &CollectiveRow) -> String {
                 .map_or_else(String::new, |why| format!(": {why}")),
         ));
     }
+    line
+}
+
+/// The figures of a row.
+pub fn unit_row(row: &UnitRow) -> String {
+    let is_eureka = row.benchmark == "eureka";
+    let (latency, count) = match is_eureka {
+        true => (&row.eureka_latency_us, row.eurekas),
+        false => (&row.latency_us, row.barriers),
+    };
+    let times = [row.mean_us, latency.p50, latency.p99, latency.max];
+    let [mean, p50, p99, max] = times.map(|us| format!("{us:.2}"));
+    let mut line = line([
+        format!("unit {}", row.unit),
+        mean,
+        p50,
+        p99,
+        max,
+        count.to_string(),
+    ]);
+    line.push_str(&format!(
+        "\n# {} barriers by {} participants, {} checks: {} early, {} lost, {} timed out{}",
+        row.barriers,
+        row.participants,
+        row.checks,
+        row.early,
+        row.lost,
+        row.timed_out,
+        row.failure
+            .as_ref()
+            .map_or_else(String::new, |why| format!(": {why}")),
+    ));
     line
 }
 

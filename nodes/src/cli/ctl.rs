@@ -1,6 +1,8 @@
 //! `phitwire ctl`: asks a running node, or tells it to do something.
 
 use std::process::ExitCode;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use clap::{Args, Subcommand};
 use miette::miette;
@@ -10,6 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::print;
 use crate::control::{self, Client, ClientError, Fault, LinkReport, Register, Request};
+use crate::description;
 use crate::output;
 use crate::run_dir::LabDir;
 
@@ -44,12 +47,21 @@ enum Command {
     Info,
     /// Read a register, by name or address. In JSON as `value`, and exactly as `hex`: many readers
     /// of JSON take numbers for floating-point ones, of 53 bits
-    Get { register: Register },
+    Get {
+        register: Register,
+        /// Let this router ask by a maintenance packet, which needs nothing of what may be jammed
+        #[arg(long, value_name = "ROUTER")]
+        via: Option<String>,
+    },
     /// Write a register
     Set {
         register: Register,
         #[arg(value_parser = parse_value)]
         value: u64,
+        /// Let this router write it by a maintenance packet, which needs nothing of what may be
+        /// jammed
+        #[arg(long, value_name = "ROUTER")]
+        via: Option<String>,
     },
     /// Break something on purpose
     Fault {
@@ -142,10 +154,12 @@ impl Command {
             Self::Stats { .. } => Request::Stats,
             Self::Links => Request::Links,
             Self::Info => Request::Info,
-            Self::Get { register } => Request::Get {
+            Self::Get { register, .. } => Request::Get {
                 register: register.clone(),
             },
-            Self::Set { register, value } => Request::Set {
+            Self::Set {
+                register, value, ..
+            } => Request::Set {
                 register: register.clone(),
                 value: *value,
             },
@@ -185,7 +199,7 @@ impl Command {
                 .filter(|(_, value)| *zero || value.as_u64() != Some(0))
                 .map(|(name, value)| format!("{name} {value}\n"))
                 .collect(),
-            (Self::Get { register } | Self::Set { register, .. }, data) => {
+            (Self::Get { register, .. } | Self::Set { register, .. }, data) => {
                 match data["value"].as_u64() {
                     Some(value) => format!("{register} = {value} (0x{value:x})\n"),
                     None => pretty(data),
@@ -262,7 +276,77 @@ fn age(ms: u64) -> String {
     }
 }
 
+/// How long a maintenance packet is waited for.
+const REMOTE_LIMIT: Duration = Duration::from_secs(1);
+const REMOTE_LOOK: Duration = Duration::from_millis(1);
+
+/// Reads or writes a register of a router by a maintenance packet of router `via`.
+fn ask_via(args: &CtlArgs, via: &str) -> miette::Result<Value> {
+    let (register, value) = match &args.command {
+        Command::Get { register, .. } => (register.clone(), None),
+        Command::Set {
+            register, value, ..
+        } => (register.clone(), Some(*value)),
+        _ => {
+            return Err(miette!(
+                "only registers are asked for by maintenance packets"
+            ));
+        }
+    };
+    let dir = LabDir::new(&args.lab).map_err(|error| miette!("{error}"))?;
+    let network = description::open(&dir.path().join("topology.toml"))?;
+    let side = network
+        .side_networks()
+        .ok_or_else(|| miette!("lab `{}` is of a machine without such packets", args.lab))?;
+    let node = |name: &str| {
+        let mut nodes = network.nodes().into_iter();
+        nodes
+            .find(|&node| network.node_name(node) == name)
+            .ok_or_else(|| miette!("lab `{}` has no node `{name}`", args.lab))
+    };
+    let way = side
+        .way(node(via)?, node(&args.node)?, &|_| true)
+        .ok_or_else(|| miette!("no way leads from router {via} to router {}", args.node))?;
+    let mut client = Client::connect(&args.lab, via).map_err(|error| miette!("{error}"))?;
+    let mut ask = |request| {
+        let answer = client.ask(&request);
+        answer.map_err(|error| miette!("{via}: {error}"))
+    };
+    let asked = ask(Request::RemoteAsk {
+        way,
+        register,
+        value,
+    })?;
+    let question = asked["question"]
+        .as_u64()
+        .and_then(|n| u32::try_from(n).ok());
+    let question = question.ok_or_else(|| miette!("{via}: the answer is malformed"))?;
+    let begin = Instant::now();
+    while begin.elapsed() < REMOTE_LIMIT {
+        let answer = ask(Request::RemoteAnswer { question })?;
+        if answer["pending"] != true {
+            return Ok(answer);
+        }
+        thread::sleep(REMOTE_LOOK);
+    }
+    Err(miette!(
+        help = "such packets are lost where a link is down, or where two of them meet: ask again, or another router",
+        "{}: no answer to the maintenance packet of {via} within {REMOTE_LIMIT:?}",
+        args.node
+    ))
+}
+
 pub fn run(args: CtlArgs) -> miette::Result<ExitCode> {
+    if let Command::Get { via: Some(via), .. } | Command::Set { via: Some(via), .. } = &args.command
+    {
+        let data = ask_via(&args, via)?;
+        let text = if args.json {
+            pretty(&data)
+        } else {
+            args.command.render(&data)
+        };
+        return print(&text);
+    }
     let request = args.command.request();
     if args.node != "all" {
         let mut client =

@@ -70,6 +70,51 @@ pub enum Request {
     /// Ends the run of collective operations: all participants stop after the same iteration. Asked
     /// again, what waits for others ends as well.
     CollectiveStop,
+    /// Keeps a barrier unit of a network interface for runs of the client, as [`Claim`](Self::Claim)
+    /// does all else; other clients may use other units, and the network interface itself.
+    ClaimUnit {
+        /// The unit.
+        unit: u8,
+        /// Who.
+        holder: Holder,
+    },
+    /// Makes a barrier unit of a network interface ready for a run. Routers have to be configured
+    /// before, and all participants made ready before one of them starts.
+    BarrierPrepare {
+        /// The unit.
+        unit: u8,
+    },
+    /// Starts a run of barriers at a unit of a network interface.
+    BarrierStart {
+        /// The run, as `phitwire::nic::BarrierSpec` reads it.
+        spec: Value,
+    },
+    /// What is known here of the latest run of a unit, as `phitwire::nic::BarrierReport` writes it.
+    BarrierStatus {
+        /// The unit.
+        unit: u8,
+    },
+    /// Ends the run of a unit: all participants stop after the same barrier. Asked again, at once.
+    BarrierStop {
+        /// The unit.
+        unit: u8,
+    },
+    /// Lets a router ask another one for a register, or write it, by a maintenance packet. The
+    /// answer is `{"question": N}`.
+    RemoteAsk {
+        /// The way there, as the machine's network gives it.
+        way: Vec<i8>,
+        /// Which register.
+        register: Register,
+        /// The new value, if it is to be written.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        value: Option<u64>,
+    },
+    /// What came of that: as [`Get`](Self::Get) says it, once, or `{"pending": true}`.
+    RemoteAnswer {
+        /// Which question.
+        question: u32,
+    },
     /// Allows or forbids several frames in one segmentation-offload send, on all ports. Has to be
     /// forbidden where a queueing discipline or filter is to lose single frames.
     Offload {
@@ -136,6 +181,9 @@ pub struct NodeInfo {
     /// Whether a network interface has an engine for collective operations.
     #[serde(default)]
     pub collectives: bool,
+    /// Barrier units of a network interface, if it has any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub barrier_units: Option<u8>,
     /// Its family, if that is not the first one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub family: Option<String>,

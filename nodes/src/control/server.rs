@@ -322,7 +322,8 @@ impl Client {
                         Refusal::new(Code::NotUnderstood, format!("not understood: {error}"))
                     })
                     .and_then(|request| {
-                        let claims = matches!(request, Request::Claim(_));
+                        let claims =
+                            matches!(request, Request::Claim(_) | Request::ClaimUnit { .. });
                         let result = answer(self.id, request);
                         self.keeps |= claims && result.is_ok();
                         result

@@ -1,0 +1,378 @@
+//! The benchmarks that barrier units of the hardware carry out, several of them at once.
+//!
+//! The tree of each unit is computed from the lab's description and the links that work, and
+//! written to all routers; the runs themselves are in the processes of the network interfaces. A
+//! unit is kept by one tool at a time, and needs nothing of the rest of the network interface: runs
+//! of messages may go on there.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use phitwire::net::{Network, RegisterValue, SideNetworks};
+use phitwire::nic::{BarrierReport, BarrierSpec, RunPhase};
+use phitwire_nodes::control::{LinkReport, NodeInfo, Register, Request};
+use serde::Serialize;
+use serde_json::Value;
+use thiserror::Error;
+
+use super::Ending;
+use super::options::Benchmark;
+use crate::msgrate::{Clock, Lab, LabError, LatencyUs, Role, ask, holder};
+
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// That participants have with each other: no lab needs as long for a barrier.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Beyond that.
+const END_LIMIT: Duration = Duration::from_secs(30);
+
+/// Why nothing was measured.
+#[derive(Debug, Error)]
+pub enum UnitError {
+    /// The lab or one of its processes did not do as asked.
+    #[error(transparent)]
+    Lab(#[from] LabError),
+    /// Nothing of the lab's machine has barrier units.
+    #[error("lab `{0}` has no barrier units: without --unit, collective engines do barriers")]
+    NoUnits(String),
+    /// A name is not that of a network interface.
+    #[error("lab `{lab}` has no network interface `{name}` with barrier units; those are {nics}")]
+    NoSuchNic {
+        /// The lab.
+        lab: String,
+        /// The name.
+        name: String,
+        /// The names that would do.
+        nics: String,
+    },
+    /// Something is named twice.
+    #[error("{0} is named twice")]
+    Twice(String),
+    /// There is no tree.
+    #[error("no barrier among these: {0}")]
+    NoTree(String),
+    /// The participants did not come to an end.
+    #[error("the barriers have not ended {0} s after they should have")]
+    NeverEnded(u64),
+    /// The user asked twice for an end.
+    #[error("interrupted before the barriers ended: nothing was measured")]
+    Interrupted,
+}
+
+/// A row of the table; the names are those of the JSON output.
+#[derive(Clone, Debug, Serialize)]
+pub struct UnitRow {
+    /// The benchmark.
+    pub benchmark: &'static str,
+    /// The unit.
+    pub unit: u8,
+    /// Network interfaces that take part.
+    pub participants: u32,
+    /// The tree, in words.
+    pub tree: String,
+    /// Barriers that all participants have done.
+    pub barriers: u64,
+    /// Eurekas among them.
+    pub eurekas: u64,
+    /// Microseconds per barrier, or per eureka with the barriers between, at the slowest
+    /// participant.
+    pub mean_us: f64,
+    /// From joining until the barrier was done, over all participants.
+    pub latency_us: LatencyUs,
+    /// From signalling a eureka until being told of it.
+    pub eureka_latency_us: LatencyUs,
+    /// Words of other participants that were compared.
+    pub checks: u64,
+    /// Those that showed a barrier or eureka before its time.
+    pub early: u64,
+    /// Those that showed one that did not come.
+    pub lost: u64,
+    /// Barriers and eurekas that did not come in time.
+    pub timed_out: u64,
+    /// Why the run failed, if it did.
+    pub failure: Option<String>,
+    /// Whether all participants had as many barriers as all others, and nothing was wrong.
+    pub clean: bool,
+}
+
+/// What to measure, row by row.
+#[derive(Debug)]
+pub struct UnitSuite<'n> {
+    name: &'static str,
+    network: &'n dyn Network,
+    side: &'n dyn SideNetworks,
+    /// Names and numbers of processors, in order of rank.
+    nics: Vec<(String, u16)>,
+    routers: BTreeSet<String>,
+    units: Vec<u8>,
+    spec: BarrierSpec,
+}
+
+impl<'n> UnitSuite<'n> {
+    /// Finds the participants in `lab`, which runs `network`.
+    ///
+    /// # Errors
+    /// See [`UnitError`].
+    ///
+    /// # Panics
+    /// If `benchmark` is another one.
+    pub fn new(
+        benchmark: &Benchmark,
+        network: &'n dyn Network,
+        lab: &mut dyn Lab,
+    ) -> Result<Self, UnitError> {
+        let (chosen, units, count, skew_ns) = match benchmark {
+            Benchmark::Barrier(options) => (
+                &options.collective.nics,
+                &options.unit,
+                options.count,
+                options.skew_ns,
+            ),
+            Benchmark::Eureka(options) => {
+                (&options.nics, &options.unit, options.count, options.skew_ns)
+            }
+            _ => unreachable!("the others are not made by units"),
+        };
+        let common = benchmark.common();
+        let no_units = || UnitError::NoUnits(common.lab.clone());
+        let side = network.side_networks().ok_or_else(no_units)?;
+        let mut nics = Vec::new();
+        let mut routers = BTreeSet::new();
+        for member in lab.members()? {
+            match member.role {
+                Role::Nic { processor, .. } => {
+                    let info: NodeInfo = ask(lab, &member.name, &Request::Info)?;
+                    if info.barrier_units.is_some() {
+                        nics.push((member.name, processor));
+                    }
+                }
+                Role::Router => {
+                    routers.insert(member.name);
+                }
+                Role::Silent => {}
+            }
+        }
+        nics.sort_by_key(|(_, number)| *number);
+        if let Some(twice) = twice(chosen) {
+            return Err(UnitError::Twice(format!("`{twice}`")));
+        }
+        if let Some(twice) = twice(units) {
+            return Err(UnitError::Twice(format!("unit {twice}")));
+        }
+        if !chosen.is_empty() {
+            let find = |wanted: &String| {
+                let found = nics.iter().find(|(nic, _)| nic == wanted).cloned();
+                found.ok_or_else(|| UnitError::NoSuchNic {
+                    lab: common.lab.clone(),
+                    name: wanted.clone(),
+                    nics: nics
+                        .iter()
+                        .map(|(nic, _)| nic.as_str())
+                        .collect::<Vec<_>>()
+                        .join(", "),
+                })
+            };
+            nics = chosen.iter().map(find).collect::<Result<_, _>>()?;
+        }
+        if nics.is_empty() {
+            return Err(no_units());
+        }
+        let spec = BarrierSpec {
+            processors: nics.iter().map(|(_, number)| *number).collect(),
+            eureka: matches!(benchmark, Benchmark::Eureka(_)),
+            count: count.unwrap_or(0),
+            duration_ns: match count {
+                Some(_) => 0,
+                None => (common.seconds * 1e9) as u64,
+            },
+            skew_ns,
+            patience_ns: PATIENCE.as_nanos() as u64,
+            ..BarrierSpec::default()
+        };
+        Ok(Self {
+            name: benchmark.name(),
+            network,
+            side,
+            nics,
+            routers,
+            units: units.clone(),
+            spec,
+        })
+    }
+
+    /// Who takes part, for the head of the table.
+    pub fn describe(&self) -> String {
+        let units: Vec<String> = self.units.iter().map(u8::to_string).collect();
+        let units = units.join(", ");
+        format!("{} network interfaces, units {units}", self.nics.len())
+    }
+
+    /// Measures at all units at once.
+    ///
+    /// # Errors
+    /// See [`UnitError`].
+    pub fn run(
+        &self,
+        lab: &mut dyn Lab,
+        clock: &dyn Clock,
+        number: u32,
+    ) -> Result<(Vec<UnitRow>, Ending), UnitError> {
+        for &unit in &self.units {
+            for (name, _) in &self.nics {
+                let holder = holder();
+                lab.ask(name, &Request::ClaimUnit { unit, holder })?;
+            }
+        }
+        let trees = self.configure(lab)?;
+        let measured = self.measure(lab, clock, number);
+        if measured.is_err() {
+            self.tell(lab);
+            self.tell(lab);
+        }
+        // The units are free again, as far as routers listen.
+        for &unit in &self.units {
+            if let Ok(plan) = self.side.barrier(unit, &[], &|_| true) {
+                for value in &plan.registers {
+                    let _ = self.write(lab, value);
+                }
+            }
+        }
+        let reports = measured?;
+        let rows: Vec<_> = (reports.iter().zip(trees))
+            .map(|(report, tree)| self.row(report, tree))
+            .collect();
+        let ending = match (rows.iter().all(|row| row.clean), clock.stops()) {
+            (false, _) => Ending::Damaged,
+            (true, 0) => Ending::Clean,
+            (true, _) => Ending::Interrupted,
+        };
+        Ok((rows, ending))
+    }
+
+    /// Writes the trees of all units to all routers and makes the units ready; answers the trees in
+    /// words.
+    fn configure(&self, lab: &mut dyn Lab) -> Result<Vec<String>, UnitError> {
+        let mut down = BTreeSet::new();
+        for router in &self.routers {
+            let links: Vec<LinkReport> = ask(lab, router, &Request::Links)?;
+            let dead = links.iter().filter(|link| !link.up);
+            down.extend(dead.map(|link| usize::from(link.link)));
+        }
+        let mut trees = Vec::new();
+        for &unit in &self.units {
+            let works = |link: usize| !down.contains(&link);
+            let plan = self.side.barrier(unit, &self.spec.processors, &works);
+            let plan = plan.map_err(UnitError::NoTree)?;
+            for value in &plan.registers {
+                self.write(lab, value)?;
+            }
+            for (name, _) in &self.nics {
+                lab.ask(name, &Request::BarrierPrepare { unit })?;
+            }
+            trees.push(plan.summary);
+        }
+        Ok(trees)
+    }
+
+    fn write(&self, lab: &mut dyn Lab, value: &RegisterValue) -> Result<Value, LabError> {
+        let node = self.network.node_name(value.node);
+        if !self.routers.contains(&*node) {
+            // It does not run, and has no part in the tree.
+            return Ok(Value::Null);
+        }
+        let request = Request::Set {
+            register: Register::Name(value.register.clone()),
+            value: value.value,
+        };
+        lab.ask(&node, &request)
+    }
+
+    /// Tells all participants to stop after the next barrier.
+    fn tell(&self, lab: &mut dyn Lab) {
+        for &unit in &self.units {
+            for (name, _) in &self.nics {
+                // One that does not listen any more does nothing either.
+                let _ = lab.ask(name, &Request::BarrierStop { unit });
+            }
+        }
+    }
+
+    /// Runs to the end, at all units.
+    fn measure(
+        &self,
+        lab: &mut dyn Lab,
+        clock: &dyn Clock,
+        number: u32,
+    ) -> Result<Vec<BarrierReport>, UnitError> {
+        for &unit in &self.units {
+            let spec = BarrierSpec {
+                run: number,
+                unit,
+                ..self.spec.clone()
+            };
+            let spec = serde_json::to_value(spec).expect("a specification is plain data");
+            for (name, _) in &self.nics {
+                let spec = spec.clone();
+                lab.ask(name, &Request::BarrierStart { spec })?;
+            }
+        }
+        let limit = Duration::from_nanos(self.spec.duration_ns) + PATIENCE + END_LIMIT;
+        let (begin, mut stopped) = (clock.now(), false);
+        loop {
+            clock.sleep(LOOK_EVERY);
+            let mut reports = Vec::new();
+            for &unit in &self.units {
+                let mut merged = BarrierReport::default();
+                for (name, _) in &self.nics {
+                    let request = Request::BarrierStatus { unit };
+                    merged.merge(&ask(lab, name, &request)?);
+                }
+                merged.unit = unit;
+                reports.push(merged);
+            }
+            if reports.iter().all(|report| report.phase == RunPhase::Done) {
+                return Ok(reports);
+            }
+            match clock.stops() {
+                0 => {}
+                1 if stopped => {}
+                1 => {
+                    self.tell(lab);
+                    stopped = true;
+                }
+                _ => return Err(UnitError::Interrupted),
+            }
+            if self.spec.count == 0 && clock.now() - begin > limit {
+                return Err(UnitError::NeverEnded(END_LIMIT.as_secs()));
+            }
+        }
+    }
+
+    fn row(&self, report: &BarrierReport, tree: String) -> UnitRow {
+        let count = match self.spec.eureka {
+            true => report.eurekas,
+            false => report.barriers,
+        };
+        UnitRow {
+            benchmark: self.name,
+            unit: report.unit,
+            participants: report.participants,
+            tree,
+            barriers: report.barriers,
+            eurekas: report.eurekas,
+            mean_us: report.elapsed_ns as f64 / 1e3 / count.max(1) as f64,
+            latency_us: LatencyUs::of(&report.latency),
+            eureka_latency_us: LatencyUs::of(&report.eureka_latency),
+            checks: report.checks,
+            early: report.early,
+            lost: report.lost,
+            timed_out: report.timed_out,
+            failure: report.failure.clone(),
+            clean: report.is_clean() && report.barriers > 0,
+        }
+    }
+}
+
+/// The first that is named a second time.
+fn twice<T: PartialEq>(all: &[T]) -> Option<&T> {
+    (1..all.len()).find_map(|n| all[..n].contains(&all[n]).then_some(&all[n]))
+}
