@@ -80,7 +80,11 @@ fn take(buffer: &mut FlitBuffer, vc: usize, flit: Flit, promised: &mut [u32; VCS
     assert!(arrived <= MAX_PACKET_FLITS as u32);
     let overflowed = buffer.counters().rx_overflows > overflows;
     assert!(!overflowed || promised[vc] == 0, "a place was promised");
-    promised[vc] = promised[vc].saturating_sub(1) + u32::from(is_free);
+    if !overflowed {
+        promised[vc] = promised[vc].saturating_sub(1) + u32::from(is_free);
+    }
+    // Flits without a place take none away.
+    assert!(!overflowed || !is_free);
     // Now and then somebody takes some.
     if flit.word % 4 == 0 {
         for _ in 0..buffer.len(vc).min(3) {

@@ -326,13 +326,12 @@ impl Pair {
     /// Writes other flits into the newest frame towards `to`, if it has any, and makes its checks
     /// right.
     fn forge(&mut self, to: usize, operands: &mut Operands<'_>) {
-        let Some(flying) = self.wires[to].back_mut() else {
-            return;
-        };
         let at = PLAIN_AT + CONTROL_BYTES;
-        let Some(bursts) = flying.bytes.get_mut(at..) else {
+        let mut wire = self.wires[to].iter_mut().rev();
+        let Some(flying) = wire.find(|flying| flying.bytes.len() >= at + BURST_BYTES) else {
             return;
         };
+        let bursts = &mut flying.bytes[at..];
         for burst in bursts.chunks_exact_mut(BURST_BYTES) {
             let bytes = operands.take(Burst::BYTES);
             burst[..bytes.len()].copy_from_slice(bytes);
@@ -416,14 +415,14 @@ impl Pair {
         for end in &mut self.ends {
             end.lcb.link_up(now);
         }
-        // Hostile frames may have cost a session; forged ones may have left anything.
-        self.rounds_until("the link", Self::is_up);
+        // Hostile frames may have cost a session; forged bursts may have left anything.
         if self.outcome.is_forged {
             for _ in 0..100 {
                 self.round();
                 self.check_bounds();
             }
         } else {
+            self.rounds_until("the link", Self::is_up);
             self.rounds_until("rest", Self::is_at_rest);
         }
         for end in &self.ends {

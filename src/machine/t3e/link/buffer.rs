@@ -47,8 +47,9 @@ impl FlitBuffer {
     /// Empty buffers.
     pub fn new(depths: Depths) -> Self {
         let channel = |vc| Channel {
-            // A packet that is made up may take up more than was promised.
-            words: Ring::new(depths.of(vc) + MAX_PACKET_FLITS as u32),
+            // A packet that is made up may take up more than was promised: at worst each place has
+            // a header, and the rest of its packet is made up.
+            words: Ring::new((depths.of(vc) + 1) * MAX_PACKET_FLITS as u32),
             first: 0,
             len: 0,
             coming: 0,
@@ -89,20 +90,21 @@ impl FlitBuffer {
             // The other end has sent nothing into their places.
             self.channels[vc].excess += made_up;
         }
+        let channel = &self.channels[vc];
+        if channel.len >= self.depths.of(vc) + channel.excess {
+            // It never had a place that could be free.
+            self.counters.rx_overflows += 1;
+            return (made_up, false);
+        }
         match self.put(vc, flit) {
             true => (made_up + 1, false),
             false => (made_up, true),
         }
     }
 
-    /// Whether a flit has found a place.
+    /// Whether a flit for which there is a place is taken.
     #[inline]
     fn put(&mut self, vc: usize, flit: Flit) -> bool {
-        let room = self.depths.of(vc) + self.channels[vc].excess;
-        if self.channels[vc].len >= room {
-            self.counters.rx_overflows += 1;
-            return false;
-        }
         let is_head = flit.control.is_head();
         if is_head && !self.begin(vc, flit.word) {
             return false;

@@ -74,7 +74,7 @@ fn hostile_bursts_neither_panic_nor_take_more_places_than_there_are() {
         pair.inject(B, &frame);
     }
     let input = &pair.ends[B].input;
-    assert!(input.queued() <= 10 * 2_028 * VCS as u64);
+    assert!(input.queued() <= 10 * 2_029 * VCS as u64);
     let counters = counters(&pair, B);
     assert!(counters.rx_overflows > 0 && counters.rx_urgent_lost > 0);
 }
@@ -118,15 +118,14 @@ fn a_packet_that_another_one_interrupts_is_made_up_and_told_of() {
     assert_eq!(buffer.receive(1, short[1]), (1, false));
     assert_eq!(buffer.len(1), 12);
     // Of twelve places the other end has used three, and may use nine.
-    for flit in &short {
-        for _ in 0..4 {
-            assert_eq!(buffer.receive(1, *flit).1, false);
-        }
-        assert_eq!(buffer.counters.rx_overflows, 0);
-        break;
+    for flit in short.iter().cycle().take(8) {
+        assert_eq!(buffer.receive(1, *flit), (1, false));
     }
+    assert_eq!(buffer.receive(1, short[0]), (1, false));
+    assert_eq!(buffer.receive(1, short[1]), (0, false));
+    assert_eq!(buffer.counters.rx_overflows, 1);
     let freed = (0..buffer.len(1)).filter(|_| buffer.pop(1).1).count();
-    assert!(freed <= 12, "{freed}");
+    assert_eq!(freed, 12);
 }
 
 /// A header for which there is no place takes its packet with it.
@@ -141,7 +140,7 @@ fn the_rest_of_a_packet_whose_header_had_no_place_is_discarded() {
     for flit in &short {
         buffer.receive(0, *flit);
     }
-    assert_eq!(buffer.receive(0, long[0]), (0, true));
+    assert_eq!(buffer.receive(0, long[0]), (0, false), "nor is any free");
     buffer.pop(0);
     assert_eq!(buffer.receive(0, long[1]), (0, true), "it has no header");
     assert_eq!(buffer.counters.rx_headless_flits, 1);
