@@ -6,8 +6,9 @@ use serde_json::{Map, Value};
 
 use super::links::Links;
 use super::node::{Chip, ChipConfig};
-use super::register_error::RegisterError;
-use crate::device::{DeviceEvent, LinkEnd, NodeAccount, Registers, RemoteRegisters, Rerouting};
+use crate::device::{
+    DeviceEvent, LinkEnd, NodeAccount, RegisterError, Registers, RemoteRegisters, Rerouting,
+};
 use crate::link::{Change, LinkControlBlock, LinkEvent};
 use crate::node::PortId;
 use crate::time::Time;

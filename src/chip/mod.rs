@@ -11,7 +11,6 @@ mod device;
 mod grain;
 mod links;
 mod node;
-mod register_error;
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -20,6 +19,6 @@ pub(crate) use chip_core::calls_of_the_core;
 pub use grain::Grain;
 pub use links::Links;
 pub use node::{Chip, ChipConfig};
-pub use register_error::RegisterError;
 
+pub use crate::device::RegisterError;
 pub use crate::time::Clock as RouterClock;

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use super::chip_core::ChipCore;
 use super::links::Links;
-use super::register_error::RegisterError;
 use super::{Grain, RouterClock};
+use crate::device::RegisterError;
 use crate::kit::Deadlines;
 use crate::link::{LinkControlBlock, LinkEvent, LinkPort, ReceiveBuffer};
 use crate::node::{Node, PortId, WakeReason, Wakeup};

@@ -5,8 +5,7 @@ use core::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::DeviceError;
-use crate::chip::RegisterError;
+use super::{DeviceError, RegisterError};
 use crate::link::ErrorInjection;
 use crate::link::impair::Probability;
 use crate::nic::{

@@ -13,6 +13,7 @@ mod account;
 mod error;
 mod event;
 mod link_view;
+mod register_error;
 
 use core::any::Any;
 use core::fmt;
@@ -28,6 +29,7 @@ pub use account::{EndAccount, NodeAccount, Units};
 pub use error::DeviceError;
 pub use event::{DeviceEvent, EventKind, OwnEvent};
 pub use link_view::{LinkEnd, LinkView};
+pub use register_error::RegisterError;
 
 use crate::node::{Node, PortId, Wakeup};
 use crate::time::Time;
