@@ -149,9 +149,10 @@ fn what_had_not_entered_a_cut_link_is_not_lost() {
         (Ways::Ordered, false),
     ] {
         let mut world = world("3x3x3", 0);
-        let spec = traffic(1, 0..27, ways);
+        let mut spec = traffic(1, 0..27, ways);
+        spec.count = 12_000;
         world.start_traffic(&spec).expect("traffic");
-        world.fabric.run_for(Duration::from_us(40));
+        world.fabric.run_for(Duration::from_us(5));
         // That of router 13 in +X.
         let link = world.link_at(NodeRef::Chip(13), 0).expect("a link");
         cut(&mut world, link);
@@ -203,9 +204,10 @@ fn a_spare_takes_over_under_the_same_number() {
     let mut world = world("3x3x3", 1);
     let all = || 0..26;
     assert_whole(&mut world, &traffic(1, all(), Ways::Adaptive0));
-    let spec = traffic(2, all(), Ways::Adaptive0);
+    let mut spec = traffic(2, all(), Ways::Adaptive0);
+    spec.count = 12_000;
     world.start_traffic(&spec).expect("traffic");
-    world.fabric.run_for(Duration::from_us(40));
+    world.fabric.run_for(Duration::from_us(5));
     // The processor of node 13 dies.
     let victim = world.id(NodeRef::Processor(13));
     let link = world.link_at(NodeRef::Processor(13), 0).expect("a link");
@@ -277,14 +279,14 @@ fn a_board_is_isolated_replaced_and_returned_while_others_go_on() {
     let mut spec = traffic(1, others.into_iter(), Ways::Adaptive0);
     spec.count = 6_000;
     world.start_traffic(&spec).expect("traffic");
-    world.fabric.run_for(Duration::from_us(40));
+    world.fabric.run_for(Duration::from_us(5));
     let faults = Faults {
         routers: BTreeSet::from([13]),
         isolated: BTreeSet::from([13]),
         ..Faults::default()
     };
     reroute(&mut world, &faults);
-    world.fabric.run_for(Duration::from_us(40));
+    world.fabric.run_for(Duration::from_us(5));
     // Off with it: nothing of it is left, and a new one comes up.
     for node in [NodeRef::Chip(13), NodeRef::Processor(13)] {
         let id = world.id(node);
