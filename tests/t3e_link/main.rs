@@ -224,10 +224,7 @@ fn the_operations_keep_the_rules_and_reach_everything() {
         all.was_down |= outcome.was_down;
     }
     assert!(all.pushed > 500 && all.arrived > 300, "{all:?}");
-    assert!(
-        all.replayed > 0 && all.refused > 0 && all.misplaced > 0,
-        "{all:?}"
-    );
+    assert!(all.replayed > 0 && all.refused > 0, "{all:?}");
     assert!(all.is_forged && all.was_down, "{all:?}");
 }
 
@@ -238,7 +235,10 @@ fn the_flits_reach_every_answer() {
         all.add(&decode::decode(bytes));
         all.add(&decode::decode_with_checks_made_right(bytes));
     }
-    let reached = [&all.headers[..], &all.packets, &all.messages].concat();
+    // What can be corrected the buffer has corrected.
+    assert_eq!(all.packets[1], 0);
+    let packets = [all.packets[0], all.packets[2]];
+    let reached = [&all.headers[..], &packets, &all.messages].concat();
     assert!(reached.iter().all(|count| *count > 0), "{all:?}");
     assert!(
         all.unreadable > 0 && all.cut > 0 && all.discarded > 0,

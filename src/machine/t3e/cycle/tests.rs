@@ -432,8 +432,8 @@ fn traces_stay_what_they_are() {
         [
             "8a3d0d8ad77515ca",
             "6f225020e94241f1",
-            "02b1567d9068849c",
-            "8bca799f95cd75f3",
+            "a5b77d8d365f2b4e",
+            "5f4ab3b1ab127545",
             "d974de7fd7fe245f",
         ]
     );

@@ -88,10 +88,6 @@ impl FlitInput {
 
     /// No more comes of the packets that are under way.
     fn cut_off(&mut self) {
-        #[cfg(test)]
-        if sabotage::is(sabotage::Sabotage::CutsStay) {
-            return;
-        }
         for vc in 0..VCS {
             self.arrived[vc] += self.buffer.complete(vc);
         }

@@ -9,8 +9,6 @@ pub(crate) enum Sabotage {
     CreditsTwice,
     /// Every hundredth place that becomes free is not told.
     CreditsLost,
-    /// What the end of a session cuts off is not made up.
-    CutsStay,
     /// Destinations take wrong words for right ones.
     WrongWordsPass,
 }

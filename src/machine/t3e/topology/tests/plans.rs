@@ -35,8 +35,14 @@ fn the_profile_chooses_the_depths() {
     runtime.clock = Some(Clock::Paced { dilation: 10 });
     let config = torus.router(0, &runtime).expect("a router");
     assert_eq!(config.clock, Clock::Paced { dilation: 10 });
-    for (_, link) in &config.ports {
-        assert_eq!(link.depths, Depths::PAPER);
+    for (port, link) in &config.ports {
+        let own = usize::from(*port) == PROCESSOR;
+        let depths = if own {
+            Depths::PROCESSOR
+        } else {
+            Depths::PAPER
+        };
+        assert_eq!(link.depths, depths);
         assert_eq!(link.carrier.profile().input_phits_per_vc, 64 * 18 * 2);
     }
 }

@@ -144,9 +144,9 @@ fn mistakes_have_places() {
             "did you mean `spares`?",
         ),
         (
-            "size = \"2x2x2\"\n[network]\noutstanding = 513\n",
+            "size = \"2x2x2\"\n[network]\noutstanding = 2049\n",
             (5, 15),
-            "513 is out of range",
+            "2049 is out of range",
             "1 to 512",
         ),
     ] {
