@@ -86,7 +86,7 @@ fn take(buffer: &mut FlitBuffer, vc: usize, flit: Flit, promised: &mut [u32; VCS
     // Flits without a place take none away.
     assert!(!overflowed || !is_free);
     // Now and then somebody takes some.
-    if flit.word % 4 == 0 {
+    if flit.word.is_multiple_of(4) {
         for _ in 0..buffer.len(vc).min(3) {
             promised[vc] += u32::from(buffer.pop(vc).1);
         }

@@ -372,7 +372,7 @@ impl Pair {
             }
             9 => self.corrupt(end, value, operands),
             10 => {
-                self.now = self.now + Duration::from_ns(1 << (value % 24));
+                self.now += Duration::from_ns(1 << (value % 24));
                 self.timers();
             }
             11 => self.timers(),

@@ -218,7 +218,7 @@ pub trait DirectModel<M: CycleModel>: Lanes {
     /// Virtual channels of a link, at most 8.
     const VCS: usize;
     /// Phits that one virtual channel of an idle link may send, where its
-    /// [account](PortAccount::places) does not say otherwise.
+    /// account does not say otherwise.
     const CREDITS: u32;
 
     /// The virtual channel of the next phit of a link, whose state is kept in `stream`.

@@ -5,7 +5,7 @@
 //! tree of that unit. Arrivals and eurekas go up, completions down, a flit each:
 //!
 //! - [`message`]: what a flit says;
-//! - [`unit`] and [`shell`]: a unit of a processor, and all 32;
+//! - [`mod@unit`] and [`shell`]: a unit of a processor, and all 32;
 //! - [`tree`] and [`router`]: a router's register of a unit, and what it makes of messages;
 //! - `pending`: what waits for a port, a few bits per unit;
 //! - [`spanning`]: trees for sets of processors.

@@ -177,7 +177,7 @@ fn every_way_pattern_and_load_keeps_the_rules() {
                     let mut config = config(pattern, millionths);
                     (config.measure_cycles, config.warmup) = (700, Warmup::Cycles(300));
                     config.traffic.message_bytes = bytes;
-                    config.traffic.request_reply = (at + bytes as usize / 8) % 2 == 0;
+                    config.traffic.request_reply = (at + bytes as usize / 8).is_multiple_of(2);
                     config.traffic.process = match at % 2 {
                         0 => Process::Bernoulli,
                         _ => Process::OnOff,

@@ -134,8 +134,10 @@ mod tests {
         // n / 70.
         for flit in 0..BURST_FLITS {
             for bit in 0..64 {
-                let mut burst = Burst::default();
-                burst.controls = [Control::data(0, false); BURST_FLITS];
+                let mut burst = Burst {
+                    controls: [Control::data(0, false); BURST_FLITS],
+                    ..Burst::default()
+                };
                 let mut zero = [0; Burst::BYTES];
                 burst.emit(&mut zero);
                 burst.words[flit] = 1 << bit;

@@ -53,7 +53,7 @@ impl Control {
     /// The control bits of part of a packet on `vc`, of its first flit or another.
     #[inline]
     pub const fn data(vc: usize, is_head: bool) -> Self {
-        Self(1 + vc as u8 | if is_head { Self::HEAD } else { 0 })
+        Self((1 + vc as u8) | if is_head { Self::HEAD } else { 0 })
     }
 
     /// Those of a flit that is all of a barrier packet.

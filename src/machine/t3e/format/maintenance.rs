@@ -3,7 +3,7 @@
 //! The paper gives "delta addressing with routes in the following order: ±X, then ±Y, then ±Z, then
 //! ±X, then ±Y, and finally ±Z" (section 8) and nothing else of them. The layout is ours. Header
 //! flits have 57 bits below a check that corrects one wrong bit
-//! ([`seal_header`](super::check::seal_header)):
+//! (`seal_header`):
 //!
 //! | flit | bits | field |
 //! |---|---|---|

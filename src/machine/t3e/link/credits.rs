@@ -79,7 +79,7 @@ impl Owed {
 
     /// The channel that the next flit tells of, in turn.
     #[inline]
-    pub fn next(&mut self) -> Option<usize> {
+    pub fn tell(&mut self) -> Option<usize> {
         if self.channels == 0 {
             return None;
         }
@@ -100,11 +100,11 @@ mod tests {
     #[test]
     fn a_flit_tells_of_one_place_in_turn() {
         let mut owed = Owed::NONE;
-        assert_eq!(owed.next(), None);
+        assert_eq!(owed.tell(), None);
         owed.add(4, 2);
         owed.add(0, 1);
         owed.add(2, 0);
-        let told: Vec<_> = core::iter::from_fn(|| owed.next()).collect();
+        let told: Vec<_> = core::iter::from_fn(|| owed.tell()).collect();
         assert_eq!(told, [0, 4, 4]);
         assert_eq!(owed.places, [0; VCS]);
         assert!(!owed.any());

@@ -325,7 +325,7 @@ impl FlitEnd {
             urgent => urgent,
         };
         let mut flit = next.unwrap_or_default();
-        if let Some(vc) = self.owed.next() {
+        if let Some(vc) = self.owed.tell() {
             flit.control = flit.control.with_credit(vc);
         }
         if self.noise.any() && flit.control.kind() != FlitKind::Idle {

@@ -50,7 +50,7 @@ impl IdealEnd {
     /// The credit that the flit of this cycle returns.
     #[inline]
     pub fn next_credit(&mut self) -> Option<usize> {
-        self.owed.next()
+        self.owed.tell()
     }
 
     /// Credits that are owed to the other end.

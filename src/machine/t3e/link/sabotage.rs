@@ -35,8 +35,8 @@ pub(crate) fn is(mistake: Sabotage) -> bool {
 pub(super) fn of_credits(freed: u32) -> u32 {
     FREED.set(FREED.get().wrapping_add(1));
     match MADE.get() {
-        Some(Sabotage::CreditsTwice) if FREED.get() % 100 == 0 => freed + 1,
-        Some(Sabotage::CreditsLost) if FREED.get() % 100 == 0 => freed - 1,
+        Some(Sabotage::CreditsTwice) if FREED.get().is_multiple_of(100) => freed + 1,
+        Some(Sabotage::CreditsLost) if FREED.get().is_multiple_of(100) => freed - 1,
         _ => freed,
     }
 }

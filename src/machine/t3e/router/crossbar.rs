@@ -324,7 +324,9 @@ impl Crossbar {
 
     /// Looks at a header that has come to the front of a virtual channel.
     fn look_at(&mut self, port: usize, vc: usize, ports: &mut impl FlitPorts) {
-        if self.inputs[port].fronts[vc] != Front::Unknown || self.quiesced && port >= PROCESSOR {
+        // Responses go on, or requests on their way would find no end.
+        let is_new = port == MEMORY || port == PROCESSOR && vc == vc::REQUEST;
+        if self.inputs[port].fronts[vc] != Front::Unknown || self.quiesced && is_new {
             return;
         }
         let word = self.word(port, vc, ports);

@@ -55,7 +55,7 @@ pub(crate) fn packet(vc: usize, id: u32, words: usize) -> Vec<Flit> {
     let request = Request {
         address: id.into(),
         bytes: 8,
-        ordered: id % 2 == 0,
+        ordered: id.is_multiple_of(2),
         name: Name::new(id & 0xf_ffff),
     };
     let data: [u64; 8] = core::array::from_fn(|word| {

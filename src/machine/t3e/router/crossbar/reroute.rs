@@ -61,7 +61,7 @@ impl Crossbar {
         self.decide_anew();
     }
 
-    /// Whether it takes nothing from the processor and the memory.
+    /// Whether it takes no requests from the processor, and nothing from the memory.
     pub const fn is_quiesced(&self) -> bool {
         self.quiesced
     }

@@ -147,7 +147,7 @@ fn mistakes_have_places() {
             "size = \"2x2x2\"\n[network]\noutstanding = 2049\n",
             (5, 15),
             "2049 is out of range",
-            "1 to 512",
+            "1 to 2048",
         ),
     ] {
         let problems = read(text).expect_err(text);
