@@ -5,6 +5,8 @@ use crate::kit::counters::counters;
 counters! {
     /// What happened at one network interface since it was made. All counters only grow.
     pub struct TransferNicCounters {
+        /// Requests that were answered.
+        requests_done,
         /// What came and is no transfer that network interfaces send.
         discard_malformed,
         /// Requests that came damaged, and were not carried out.

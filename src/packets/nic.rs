@@ -229,6 +229,7 @@ impl<E: TransferEnd> TransferNic<E> {
         let Some(request) = self.side.ended(answer, is_whole) else {
             return;
         };
+        self.side.counters.requests_done += 1;
         let ended = match is_whole {
             true => Ended::By(answer),
             false => Ended::Unknown,

@@ -115,12 +115,13 @@ mod tests {
         Wanted::from_arg_matches(&matches)
     }
 
-    /// Options of a generator that it needs, with ones.
+    /// Options of a generator that it needs, with ones; texts as they are said to be, of twos.
     fn ones(generator: &Generator) -> String {
         let needed = generator.options.iter().filter(|option| option.required);
         let least = |option: &OptionSpec| match option.kind {
-            Kind::Number(least, _) => least.max(1),
-            _ => 1,
+            Kind::Number(least, _) => least.max(1).to_string(),
+            Kind::Text => option.value_name.replace(char::is_uppercase, "2"),
+            Kind::Words(_) => 1.to_string(),
         };
         let words: Vec<String> = needed
             .map(|option| format!("--{} {}", option.name, least(option)))

@@ -249,6 +249,13 @@ impl FlitEnd {
         });
     }
 
+    /// Takes over what the buffers have counted: counters are told of ends.
+    #[inline]
+    fn count(&mut self, input: &mut FlitInput) {
+        let counted = core::mem::take(&mut input.buffer.counters);
+        self.counters.add(&counted);
+    }
+
     /// Takes the bursts that have come.
     fn take_bursts(&mut self, input: &mut FlitInput) {
         while let Some(burst) = input.carrier.pop(0) {
@@ -417,11 +424,13 @@ impl LinkControlBlock for FlitEnd {
         self.carrier.handle_frame(now, bytes, &mut input.carrier);
         self.follow(input);
         self.take_bursts(input);
+        self.count(input);
     }
 
     fn handle_timers(&mut self, now: Time, input: &mut FlitInput) {
         self.carrier.handle_timers(now, &mut input.carrier);
         self.follow(input);
+        self.count(input);
     }
 
     fn next_wakeup(&self) -> Time {
