@@ -169,7 +169,7 @@ fn what_cannot_be_done_is_said() {
             "is for BlackWidow networks only",
         ),
         ("aries-pair --metres 1,2", "three lengths"),
-        ("aries-pair --routing bold", "possible values: adaptive0"),
+        ("aries-pair --routing bold", "the modes are adaptive0"),
         ("r1-32 --message-bytes 33", "1 to 32 are possible"),
         ("yarc-64 --csv /nonexistent/x.csv", "cannot write"),
         ("yarc-64 --plot /nonexistent/x.svg", "cannot write"),
