@@ -209,8 +209,13 @@ impl<E: TransferEnd> TransferNic<E> {
                     continue;
                 };
                 let (is_request, is_whole) = (transfer.kind.is_request(), front.is_ok());
-                if is_request && self.side.answers.len() >= self.side.config.answers {
-                    break;
+                if is_request && self.side.is_full() {
+                    // It goes on when the link takes answers again, which a frame will tell: while
+                    // it takes them, nothing would.
+                    self.side.answer();
+                    if self.side.is_full() {
+                        break;
+                    }
                 }
                 E::pop(self.side.link.input_mut(), channel);
                 match (is_request, is_whole) {

@@ -111,6 +111,12 @@ impl<E: TransferEnd> Side<E> {
         self.answers.push_back(asked.answer(Kind::Damaged));
     }
 
+    /// Whether as many answers wait as may.
+    #[inline]
+    pub(super) fn is_full(&self) -> bool {
+        self.answers.len() >= self.config.answers
+    }
+
     /// Sends answers, as many as the link has room for.
     #[inline]
     pub(super) fn answer(&mut self) {
