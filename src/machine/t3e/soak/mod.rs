@@ -164,6 +164,15 @@ fn harm(rng: &mut Rng, unit_us: u64) -> Harm<FlitHarm> {
     }
 }
 
+/// Whether a link may lose all of its lanes: corruption charges them alike, and runs are long.
+fn corrupts(impairment: &str, harms: &[(Duration, Harm<FlitHarm>)]) -> bool {
+    let mut own = harms.iter().filter_map(|(_, harm)| match harm {
+        Harm::Impair { words, .. } => Some(words.as_str()),
+        _ => None,
+    });
+    impairment.contains("corrupt") || own.any(|words| words.contains("corrupt"))
+}
+
 fn traffic(rng: &mut Rng, processors: u16, seed: u64) -> TrafficSpec {
     let patterns = [
         TrafficPattern::Uniform,
@@ -227,7 +236,7 @@ impl Soaked for Tori {
         let mut rng = Rng::new(seed, STREAM);
         let mut late_rng = Rng::new(seed, LATE_STREAM);
         let beside = Beside::random(how, &mut late_rng);
-        let spec = torus(&mut rng, beside.lane_threshold());
+        let mut spec = torus(&mut rng, beside.lane_threshold());
         // Times scale with the round trip: 25 ns of cable, or microseconds between processes.
         let is_paced = spec.settings.profile == Profile::Paper;
         let (unit_us, latency) = match is_paced {
@@ -253,6 +262,9 @@ impl Soaked for Tori {
             true => (Duration::from_us(500), Duration::from_ms(3)),
             false => (Duration::from_ms(10), Duration::from_ms(3_000)),
         };
+        if corrupts(&impairment, &harms) {
+            spec.settings.lane_retry_threshold = 0;
+        }
         let case = Case {
             seed,
             spec,
