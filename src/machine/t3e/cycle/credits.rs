@@ -6,40 +6,45 @@ use crate::sim::direct::model::MAX_VCS;
 /// Cycles of the longest window.
 const CYCLES: usize = 4;
 
-/// The credits that come back on a link in one window: at most one in a cycle.
+/// Bits of one cycle.
+const CYCLE_BITS: usize = 8;
+
+/// The credits that come back on a link in one window: at most one in a cycle, whose byte is its
+/// channel and one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Returned([u8; CYCLES]);
+pub struct Returned(u32);
 
 impl Returned {
     /// The channel whose credit comes in a cycle.
     #[inline]
-    pub(super) fn get(&self, cycle: usize) -> Option<usize> {
-        usize::from(self.0[cycle]).checked_sub(1)
+    pub(super) const fn get(self, cycle: usize) -> Option<usize> {
+        let found = self.0 >> (CYCLE_BITS * cycle) & 0xff;
+        (found as usize).checked_sub(1)
     }
 
     /// A credit of `vc` in a cycle that has none.
     #[inline]
     pub(super) fn set(&mut self, cycle: usize, vc: usize) {
-        debug_assert!(self.0[cycle] == 0 && vc < VCS, "a flit returns one credit");
-        self.0[cycle] = vc as u8 + 1;
+        debug_assert!(self.get(cycle).is_none() && vc < VCS, "a flit returns one");
+        self.0 |= (vc as u32 + 1) << (CYCLE_BITS * cycle);
     }
 
-    pub(super) fn delayed(&self, by: usize, window: usize) -> [Self; 2] {
-        let mut parts = [Self::default(); 2];
-        for cycle in 0..window {
-            let at = cycle + by;
-            parts[at / window].0[at % window] = self.0[cycle];
-        }
-        parts
+    /// The same `by` cycles later, less than a window: in this window, and in the next.
+    #[inline]
+    pub(super) const fn delayed(self, by: usize, window: usize) -> [Self; 2] {
+        let all = u64::MAX >> (64 - CYCLE_BITS * window);
+        let later = (self.0 as u64) << (CYCLE_BITS * by);
+        let next = later >> (CYCLE_BITS * window);
+        [Self((later & all) as u32), Self(next as u32)]
     }
 
-    pub(super) fn add(&mut self, more: &Self) {
-        for (own, more) in self.0.iter_mut().zip(more.0) {
-            *own |= more;
-        }
+    /// Those of both, which are of different cycles.
+    #[inline]
+    pub(super) fn add(&mut self, more: Self) {
+        self.0 |= more.0;
     }
 
-    pub(super) fn counts(&self) -> [u32; MAX_VCS] {
+    pub(super) fn counts(self) -> [u32; MAX_VCS] {
         let mut counts = [0; MAX_VCS];
         for vc in (0..CYCLES).filter_map(|cycle| self.get(cycle)) {
             counts[vc] += 1;
@@ -67,7 +72,7 @@ mod tests {
             (Some(4), None, Some(1))
         );
         let mut both = now;
-        both.add(&next);
+        both.add(next);
         assert_eq!(both.counts(), sent.counts());
         assert_eq!(sent.counts(), [0, 1, 0, 0, 1, 0, 0, 0]);
     }

@@ -159,7 +159,7 @@ impl Lanes for T3e {
     }
 
     fn add_credits(credits: &mut Returned, more: &Returned) {
-        credits.add(more);
+        credits.add(*more);
     }
 
     fn count_credits(credits: &Returned) -> [u32; MAX_VCS] {

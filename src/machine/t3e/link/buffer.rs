@@ -5,10 +5,13 @@ use super::counters::FlitCounters;
 use crate::kit::ring::Ring;
 use crate::machine::t3e::format::{DataCheck, Flit, Header, MAX_PACKET_FLITS, Repair, VCS};
 
-/// A virtual channel of an input.
+/// A virtual channel of an input, in a cache line of its own.
 #[derive(Clone, Debug)]
+#[repr(align(64))]
 struct Channel {
     words: Ring<u64>,
+    /// Flits that there is room for.
+    places: u32,
     /// Position of the oldest flit, and flits there are.
     first: u64,
     len: u32,
@@ -37,7 +40,6 @@ impl Channel {
 #[derive(Clone, Debug)]
 pub struct FlitBuffer {
     channels: [Channel; VCS],
-    depths: Depths,
     /// It is where packets end, and corrects them.
     corrects: bool,
     pub(super) counters: FlitCounters,
@@ -46,10 +48,20 @@ pub struct FlitBuffer {
 impl FlitBuffer {
     /// Empty buffers.
     pub fn new(depths: Depths) -> Self {
+        // A packet that is made up may take up more than was promised: at worst each place has a
+        // header, and the rest of its packet is made up.
+        Self::with_slots(depths, |places| (places + 1) * MAX_PACKET_FLITS as u32)
+    }
+
+    /// The same where nothing is ever wrong.
+    pub fn ideal(depths: Depths) -> Self {
+        Self::with_slots(depths, |places| places)
+    }
+
+    fn with_slots(depths: Depths, most: impl Fn(u32) -> u32) -> Self {
         let channel = |vc| Channel {
-            // A packet that is made up may take up more than was promised: at worst each place has
-            // a header, and the rest of its packet is made up.
-            words: Ring::new((depths.of(vc) + 1) * MAX_PACKET_FLITS as u32),
+            words: Ring::new(most(depths.of(vc))),
+            places: depths.of(vc),
             first: 0,
             len: 0,
             coming: 0,
@@ -59,7 +71,6 @@ impl FlitBuffer {
         };
         Self {
             channels: core::array::from_fn(channel),
-            depths,
             corrects: false,
             counters: FlitCounters::default(),
         }
@@ -91,7 +102,7 @@ impl FlitBuffer {
             self.channels[vc].excess += made_up;
         }
         let channel = &self.channels[vc];
-        if channel.len >= self.depths.of(vc) + channel.excess {
+        if channel.len >= channel.places + channel.excess {
             // It never had a place that could be free.
             self.counters.rx_overflows += 1;
             return (made_up, false);
@@ -155,9 +166,10 @@ impl FlitBuffer {
     /// its place.
     #[inline]
     pub fn receive_ideal(&mut self, vc: usize, word: u64) -> bool {
-        let has_place = self.channels[vc].len < self.depths.of(vc);
+        let channel = &mut self.channels[vc];
+        let has_place = channel.len < channel.places;
         if has_place {
-            self.channels[vc].push(word);
+            channel.push(word);
         }
         has_place
     }
@@ -259,15 +271,16 @@ impl FlitBuffer {
     /// Begins a session in which the places are told that are free now. What lies in others takes
     /// them up without being told of.
     pub fn promise(&mut self) -> [u32; VCS] {
-        for (vc, channel) in self.channels.iter_mut().enumerate() {
-            channel.excess = channel.len.saturating_sub(self.depths.of(vc));
+        for channel in &mut self.channels {
+            channel.excess = channel.len.saturating_sub(channel.places);
         }
         self.free()
     }
 
     /// Places that are free on each channel.
     pub fn free(&self) -> [u32; VCS] {
-        core::array::from_fn(|vc| self.depths.of(vc).saturating_sub(self.channels[vc].len))
+        let free = |channel: &Channel| channel.places.saturating_sub(channel.len);
+        self.channels.each_ref().map(free)
     }
 }
 

@@ -19,7 +19,7 @@ impl IdealEnd {
     /// An end with the same depths at both sides.
     pub fn new(depths: Depths) -> Self {
         Self {
-            buffer: FlitBuffer::new(depths),
+            buffer: FlitBuffer::ideal(depths),
             credits: Credits::new(depths.all()),
             owed: Owed::NONE,
         }

@@ -4,7 +4,7 @@ mod reroute;
 
 use std::sync::Arc;
 
-use super::arrivals::Arrivals;
+use super::arrivals::{Arrivals, Frames, SLOTS};
 use super::input::{Front, Input, NONE, Wants};
 use super::lookup::LookUpTable;
 use super::memory::Memory;
@@ -84,8 +84,15 @@ pub struct Crossbar {
     inputs: [Input; INPUTS],
     outputs: [Output; PORTS],
     arrivals: [Arrivals; PORTS],
-    /// Ports at which something is coming, and with flits that are ready, one bit each.
-    coming: u8,
+    frames: [Frames; PORTS],
+    /// Ports with frames whose flits have not all come in, one bit each.
+    framed: u8,
+    /// By the cycle, ports at which a flit comes in, and at which one has come through the stages,
+    /// one bit each; and how many flits these are.
+    coming: [u8; SLOTS],
+    ripening: [u8; SLOTS],
+    in_stages: u32,
+    /// Inputs with flits that are ready, one bit each.
     ready: u8,
     /// Outputs whose wires somebody may have, one bit each.
     held: u8,
@@ -104,6 +111,8 @@ pub struct Crossbar {
 struct Cycle {
     /// Outputs whose wires are taken, one bit each.
     used: u8,
+    /// Inputs of which a flit has gone through the crossbar, one bit each.
+    won: u8,
     /// Outputs of which a channel can send, and which channels.
     sending: u8,
     can: [u8; PORTS],
@@ -135,7 +144,11 @@ impl Crossbar {
             inputs: Default::default(),
             outputs: Default::default(),
             arrivals: Default::default(),
-            coming: 0,
+            frames: Default::default(),
+            framed: 0,
+            coming: [0; SLOTS],
+            ripening: [0; SLOTS],
+            in_stages: 0,
             ready: 0,
             held: 0,
             cycle: 0,
@@ -152,7 +165,8 @@ impl Crossbar {
     #[inline]
     pub fn announce(&mut self, cycle: u64, port: usize, vc: usize) {
         self.arrivals[port].announce(cycle, vc);
-        self.coming |= 1 << port;
+        self.coming[slot(cycle)] |= 1 << port;
+        self.in_stages += 1;
         self.awake = true;
     }
 
@@ -160,8 +174,8 @@ impl Crossbar {
     /// packets move at once.
     pub fn enqueue(&mut self, port: usize, vc: usize, flits: u32) {
         if self.at_once == 1 {
-            self.arrivals[port].enqueue(vc, flits);
-            self.coming |= 1 << port;
+            self.frames[port].enqueue(vc, flits);
+            self.framed |= 1 << port;
         } else {
             self.inputs[port].came(vc, flits);
             self.ready |= 1 << port;
@@ -254,7 +268,7 @@ impl Crossbar {
             self.try_straight(port, &mut cycle, ports);
         }
         self.cycle += 1;
-        if self.counters.gone_flits() != before || self.coming != 0 {
+        if self.counters.gone_flits() != before || self.in_stages != 0 || self.framed != 0 {
             self.quiet = 0;
         } else {
             self.quiet += 1;
@@ -266,22 +280,38 @@ impl Crossbar {
     #[inline]
     fn take_arrivals(&mut self, cycle: &mut Cycle, ports: &mut impl FlitPorts) {
         let now = self.cycle;
-        for port in bits(u64::from(self.coming)) {
-            if let Some(vc) = self.arrivals[port].ripen(now, STAGES[port]) {
-                self.inputs[port].ripened(vc);
-                self.ready |= 1 << port;
+        for port in bits(u64::from(self.framed)) {
+            self.next_of_frame(port);
+        }
+        for port in bits(core::mem::take(&mut self.ripening[slot(now)]).into()) {
+            let vc = self.arrivals[port].take(now.wrapping_sub(STAGES[port]));
+            self.in_stages -= 1;
+            self.inputs[port].ripened(vc);
+            self.ready |= 1 << port;
+            if self.inputs[port].fronts[vc] == Front::Unknown {
                 self.look_at(port, vc, ports);
             }
-            if let Some(vc) = self.arrivals[port].next(now) {
-                let input = &mut self.inputs[port];
-                input.held[vc] += 1;
-                if input.held[vc] == 1 && port != PROCESSOR {
-                    self.came_first(port, vc, cycle, ports);
-                }
-            } else if !self.arrivals[port].any() {
-                self.coming &= !(1 << port);
+        }
+        for port in bits(core::mem::take(&mut self.coming[slot(now)]).into()) {
+            let vc = self.arrivals[port].at(now);
+            self.ripening[slot(now + STAGES[port])] |= 1 << port;
+            let input = &mut self.inputs[port];
+            input.held[vc] += 1;
+            if input.held[vc] == 1 && port != PROCESSOR {
+                self.came_first(port, vc, cycle, ports);
             }
         }
+    }
+
+    /// The next flit of a frame comes in, unless another one does.
+    fn next_of_frame(&mut self, port: usize) {
+        let cycle = self.cycle;
+        if self.coming[slot(cycle)] >> port & 1 == 0
+            && let Some(vc) = self.frames[port].next()
+        {
+            self.announce(cycle, port, vc);
+        }
+        self.framed &= !(u8::from(!self.frames[port].any()) << port);
     }
 
     /// A flit came to a channel without any: it may go past the stages and the crossbar.
@@ -313,7 +343,9 @@ impl Crossbar {
     /// A flit goes on that is not in the stages of its input.
     #[inline]
     fn pass(&mut self, port: usize, vc: usize, cycle: &mut Cycle, ports: &mut impl FlitPorts) {
-        self.arrivals[port].forward(self.cycle);
+        self.arrivals[port].take(self.cycle);
+        self.ripening[slot(self.cycle + STAGES[port])] &= !(1 << port);
+        self.in_stages -= 1;
         let input = &mut self.inputs[port];
         // The crossbar never had it.
         input.ready[vc] += 1;
@@ -391,8 +423,8 @@ impl Crossbar {
                 (direction as u8, header.vc(vc), adaptive)
             }
         };
+        self.inputs[port].headers[from] = word;
         let wants = Wants {
-            header: word,
             flits,
             out,
             vc: vc as u8,
@@ -415,9 +447,14 @@ impl Crossbar {
                 self.look_at(port, vc, ports);
             }
             match self.inputs[port].fronts[vc] {
-                Front::Flowing { out, vc: to, .. } => {
+                Front::Flowing { out, vc: to, left } => {
                     let (out, to) = (usize::from(out), usize::from(to));
                     if ports.credits(out, to) > 0 {
+                        if left > 1 && self.keeps_wires(out, to, cycle) {
+                            self.forward_one(port, vc, cycle, ports);
+                            cycle.won |= 1 << port;
+                            continue;
+                        }
                         cycle.can[out] |= 1 << to;
                         cycle.sending |= 1 << out;
                     } else {
@@ -495,7 +532,7 @@ impl Crossbar {
         }
         self.held &= cycle.sending | cycle.used;
         let mut winners: [(u8, u8, u8); INPUTS] = [(NONE, 0, 0); INPUTS];
-        let mut won = 0_u8;
+        let mut won = 0;
         for out in bits(u64::from(cycle.sending & !cycle.used)) {
             let to = self.outputs[out].arbitrate(cycle.can[out]);
             self.held |= 1 << out;
@@ -507,21 +544,27 @@ impl Crossbar {
                 winners[port] = (out as u8, to as u8, vc as u8);
             }
         }
-        let stalled = (self.ready & !won).count_ones();
+        let stalled = (self.ready & !(won | cycle.won)).count_ones();
         self.counters.stalled_input_cycles += u64::from(stalled);
         for port in bits(u64::from(won)) {
             let (out, to, vc) = winners[port];
-            self.go(port, vc.into(), (out.into(), to.into()));
-            self.forward(port, vc.into(), cycle, ports);
+            let vc = usize::from(vc);
+            if let Front::Waiting(wants) = self.inputs[port].fronts[vc] {
+                self.go((port, vc), &wants, (out.into(), to.into()));
+            }
+            self.forward(port, vc, cycle, ports);
         }
     }
 
-    /// The header at the front of `vc` has found its way; nothing changes for a packet that flows.
+    /// Whether a packet on `to` under way has the wires of `out` in this cycle, whoever else asks:
+    /// it need not be arbitrated for, as long as it does not end.
     #[inline]
-    fn go(&mut self, port: usize, vc: usize, (out, to): (usize, usize)) {
-        let Front::Waiting(wants) = self.inputs[port].fronts[vc] else {
-            return;
-        };
+    fn keeps_wires(&self, out: usize, to: usize, cycle: &Cycle) -> bool {
+        self.at_once == 1 && self.outputs[out].has_wires(to) && cycle.used >> out & 1 == 0
+    }
+
+    /// The header at the front of `vc` has found its way.
+    fn go(&mut self, (port, vc): (usize, usize), wants: &Wants, (out, to): (usize, usize)) {
         let who = number(port, vc);
         let deterministic = (usize::from(wants.out), usize::from(wants.vc));
         let adaptive = wants.adaptive.map(|out| (usize::from(out), vc::ADAPTIVE));
@@ -540,48 +583,59 @@ impl Crossbar {
             vc: to as u8,
             left: wants.flits,
         };
-        self.inputs[port].begin(vc, wants.header);
+        self.inputs[port].begin(vc);
     }
 
     /// The next flit of the packet at the front of `vc`, which flows, goes, or as many as may at
     /// once.
     #[inline]
     fn forward(&mut self, port: usize, vc: usize, cycle: &mut Cycle, ports: &mut impl FlitPorts) {
-        let input = &mut self.inputs[port];
-        let Front::Flowing { out, vc: to, left } = &mut input.fronts[vc] else {
+        self.forward_one(port, vc, cycle, ports);
+        let Front::Flowing { out, vc: to, left } = self.inputs[port].fronts[vc] else {
             return;
         };
-        let (out, to) = (usize::from(*out), usize::from(*to));
-        let flits = match self.at_once {
-            1 => 1,
-            most => {
-                let can = input.ready[vc].min(ports.credits(out, to));
-                can.min(u32::from(most.min(*left))) as u8
+        let (out, to) = (usize::from(out), usize::from(to));
+        if self.at_once > 1 {
+            let can = self.inputs[port].ready[vc].min(ports.credits(out, to));
+            for _ in 0..can.min(u32::from(left)) {
+                self.forward_one(port, vc, cycle, ports);
             }
-        };
-        *left -= flits;
-        let is_last = *left == 0;
-        let mut header = input.take_header(vc);
-        for _ in 0..flits {
-            let word = match port {
-                MEMORY => self.memory.take_out(vc),
-                _ => ports.pop(port, vc),
-            };
-            let is_head = header.is_some();
-            let flit = Flit::data(header.take().unwrap_or(word), to, is_head);
-            ports.push(out, to, flit);
         }
-        input.leave(vc, flits.into());
-        cycle.used |= 1 << out;
-        self.held |= 1 << out;
-        self.moved |= 1 << port | 1 << out;
-        self.counters.flits += u64::from(flits);
-        if is_last {
+        if matches!(self.inputs[port].fronts[vc], Front::Flowing { left: 0, .. }) {
             self.outputs[out].end(to);
             self.next_packet(port, vc, ports);
         } else {
             self.outputs[out].hold(to);
         }
+    }
+
+    /// The next flit of the packet at the front of `vc`, which flows, goes.
+    #[inline]
+    fn forward_one(
+        &mut self,
+        port: usize,
+        vc: usize,
+        cycle: &mut Cycle,
+        ports: &mut impl FlitPorts,
+    ) {
+        let input = &mut self.inputs[port];
+        let Front::Flowing { out, vc: to, left } = &mut input.fronts[vc] else {
+            return;
+        };
+        *left -= 1;
+        let (out, to) = (usize::from(*out), usize::from(*to));
+        let header = input.take_header(vc);
+        let word = match port {
+            MEMORY => self.memory.take_out(vc),
+            _ => ports.pop(port, vc),
+        };
+        input.leave(vc, 1);
+        let flit = Flit::data(header.unwrap_or(word), to, header.is_some());
+        ports.push(out, to, flit);
+        cycle.used |= 1 << out;
+        self.held |= 1 << out;
+        self.moved |= 1 << port | 1 << out;
+        self.counters.flits += 1;
     }
 
     /// The packet at the front of `vc` has gone.
@@ -639,7 +693,7 @@ impl Crossbar {
         let is_free = cycle.used >> out & 1 == 0 && ports.takes(out);
         if is_free && self.outputs[out].lets_through(to) {
             self.counters.straight_packets += 1;
-            self.go(port, vc, (out, to));
+            self.go((port, vc), &wants, (out, to));
             self.pass(port, vc, cycle, ports);
         }
     }
@@ -668,6 +722,12 @@ impl CrossbarCounters {
     const fn gone_flits(&self) -> u64 {
         self.flits + self.discarded_flits + self.kept_flits
     }
+}
+
+/// The slot of a cycle.
+#[inline]
+const fn slot(cycle: u64) -> usize {
+    cycle as usize % SLOTS
 }
 
 /// The output straight on from an input port of the network.

@@ -8,8 +8,6 @@ pub(super) const NONE: u8 = u8::MAX;
 /// Where a packet may go that waits at the front of a virtual channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Wants {
-    /// The header flit as it leaves.
-    pub header: u64,
     /// Flits of the packet.
     pub flits: u8,
     /// Its deterministic output and the channel there.
@@ -44,8 +42,9 @@ pub(super) struct Input {
     /// Channels with any that it may have, one bit each.
     pub channels: u8,
     pub fronts: [Front; VCS],
-    /// The headers of packets that have begun to flow and have not left, and for which channels.
-    headers: [u64; VCS],
+    /// The header flits, as they leave, of the packets at the front that are known of.
+    pub headers: [u64; VCS],
+    /// Channels whose packet has begun to flow and whose header has not left, one bit each.
     begins: u8,
     /// The channel that makes requests, and the one that is asked first when it gives up.
     chosen: Option<u8>,
@@ -80,10 +79,9 @@ impl Input {
         }
     }
 
-    /// The packet at the front of `vc` flows from now on, with this header.
+    /// The packet at the front of `vc` flows from now on.
     #[inline]
-    pub fn begin(&mut self, vc: usize, header: u64) {
-        self.headers[vc] = header;
+    pub fn begin(&mut self, vc: usize) {
         self.begins |= 1 << vc;
     }
 

@@ -100,6 +100,12 @@ impl Output {
         self.holder == NONE || usize::from(self.holder) == vc
     }
 
+    /// Whether a packet on `vc` has the wires as long as it can send.
+    #[inline]
+    pub fn has_wires(&self, vc: usize) -> bool {
+        usize::from(self.holder) == vc
+    }
+
     /// The channel, of those that can send now, of which there are some, that has the wires in this
     /// cycle.
     #[inline]

@@ -77,7 +77,10 @@ impl Crossbar {
         let rests = |input: usize| {
             let of = &self.inputs[input];
             match input >= PROCESSOR {
-                false => of.held == [0; VCS] && !self.arrivals[input].any(),
+                false => {
+                    let is_coming = self.arrivals[input].any() || self.frames[input].any();
+                    of.held == [0; VCS] && !is_coming
+                }
                 true => of
                     .fronts
                     .iter()
@@ -195,7 +198,7 @@ impl Crossbar {
     /// The packet at the front of `vc`, whose way is dead, leaves the network.
     #[cold]
     pub(super) fn leave_network(&mut self, port: usize, vc: usize, wants: &Wants) {
-        let Ok((header, _)) = Header::parse(wants.header) else {
+        let Ok((header, _)) = Header::parse(self.inputs[port].headers[vc]) else {
             return;
         };
         let front = self.keep(number(port, vc), wants, &header);
