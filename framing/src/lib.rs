@@ -1,8 +1,9 @@
 //! Bit layouts of phitwire's networks: link frames, and phits, flits, packets and checks of each
 //! machine.
 //!
-//! The crate is `no_std`, allocates nothing and has no state of its own: every function turns bits
-//! into values or values into bits. Bytes from outside never make it panic; what is wrong with them
+//! The crate is `no_std` (but for the feature `processor-crc`, by which the processor's own instruction
+//! computes the check of frames), allocates nothing and has no state of its own: every function turns
+//! bits into values or values into bits. Bytes from outside never make it panic; what is wrong with them
 //! is named by an error. `docs/wire-format.md` draws every layout and says which parts are the
 //! papers' ("The BlackWidow High-Radix Clos Network", ISCA 2006; the Cray XC white paper, 2012) and
 //! which are this project's.
