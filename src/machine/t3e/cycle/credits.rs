@@ -4,7 +4,7 @@ use crate::machine::t3e::format::VCS;
 use crate::sim::direct::model::MAX_VCS;
 
 /// Cycles of the longest window.
-const CYCLES: usize = 4;
+pub(super) const CYCLES: usize = 4;
 
 /// Bits of one cycle.
 const CYCLE_BITS: usize = 8;

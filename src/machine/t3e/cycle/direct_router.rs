@@ -1,7 +1,7 @@
 //! A router with its links: a crossbar, and the link end of each port.
 
 use super::T3e;
-use super::credits::Returned;
+use super::credits::{CYCLES, Returned};
 use super::terminal::places;
 use crate::kit::bits;
 use crate::machine::t3e::format::{Flit, FlitKind, VCS};
@@ -69,35 +69,76 @@ impl DirectRouter {
     }
 
     /// Puts the window's flits into their buffers and tells the crossbar when each will be there.
-    /// The credits that come, by cycle.
-    fn take_arrivals(
-        &mut self,
-        chip: usize,
-        base: u64,
-        exchange: &mut Exchange<T3e>,
-    ) -> (u8, [Returned; PORTS]) {
+    /// What comes back in it of credits.
+    ///
+    /// All ports are looked at: which of them have anything is as good as random, and costs more
+    /// than it saves.
+    fn take_arrivals(&mut self, chip: usize, base: u64, exchange: &mut Exchange<T3e>) -> Credited {
         let size = exchange.window;
-        let mut returned = [Returned::default(); PORTS];
-        let mut ports = 0;
-        for port in bits(core::mem::take(&mut exchange.read.chip_ports[chip])) {
-            let slot = Exchange::<T3e>::chip_slot(chip, port) as usize;
-            let arrivals = core::mem::take(&mut exchange.read.arrivals[slot]);
-            if arrivals.credits != Returned::default() {
-                returned[port] = arrivals.credits;
-                ports |= 1 << port;
-            }
-            for cycle in bits(arrivals.phits) {
-                let flit = exchange.read.phits[slot * size + cycle];
-                if let FlitKind::Data(vc) = flit.control.kind() {
-                    if self.links.ends[port].receive(vc.into(), flit) {
-                        self.crossbar.announce(base + cycle as u64, port, vc.into());
-                    } else {
-                        self.links.overflows += 1;
-                    }
+        let first = Exchange::<T3e>::chip_slot(chip, 0) as usize;
+        exchange.read.chip_ports[chip] = 0;
+        let mut credited = Credited::default();
+        let mut flits = 0_u64;
+        let slots = &mut exchange.read.arrivals[first..first + PORTS];
+        for (port, slot) in slots.iter_mut().enumerate() {
+            let arrivals = core::mem::take(slot);
+            credited.add(port, arrivals.credits);
+            flits |= arrivals.phits << (PORT_CYCLES * port);
+        }
+        for place in bits(flits) {
+            let (port, cycle) = (place / PORT_CYCLES, place % PORT_CYCLES);
+            let flit = exchange.read.phits[(first + port) * size + cycle];
+            if let FlitKind::Data(vc) = flit.control.kind() {
+                if self.links.ends[port].receive(vc.into(), flit) {
+                    self.crossbar.announce(base + cycle as u64, port, vc.into());
+                } else {
+                    self.links.overflows += 1;
                 }
             }
         }
-        (ports, returned)
+        credited
+    }
+}
+
+/// Bits of a port where those of all are in one number, one for each cycle of a window.
+const PORT_CYCLES: usize = CYCLES;
+const _: () = assert!(PORT_CYCLES * PORTS <= 64);
+
+/// The credits that come back to a router in one window.
+#[derive(Clone, Copy, Debug, Default)]
+struct Credited {
+    /// By the port.
+    returned: [Returned; PORTS],
+    /// By the cycle, ports with one, one bit each.
+    ports: [u8; CYCLES],
+}
+
+impl Credited {
+    #[inline]
+    fn add(&mut self, port: usize, returned: Returned) {
+        self.returned[port] = returned;
+        for (cycle, ports) in self.ports.iter_mut().enumerate() {
+            *ports |= u8::from(returned.get(cycle).is_some()) << port;
+        }
+    }
+
+    /// Those of a cycle: ports and channels.
+    #[inline]
+    fn of(&self, cycle: usize) -> impl Iterator<Item = (usize, usize)> {
+        bits(self.ports[cycle].into())
+            .filter_map(move |port| Some((port, self.returned[port].get(cycle)?)))
+    }
+}
+
+impl Links {
+    /// Ports by which something goes in this window, one bit each.
+    #[inline]
+    fn filled(&self) -> u64 {
+        let outs = self.out.iter().enumerate();
+        outs.fold(0, |ports, (port, out)| {
+            let any = out.phits != 0 || out.credits != Returned::default();
+            ports | u64::from(any) << port
+        })
     }
 }
 
@@ -175,8 +216,7 @@ impl model::DirectRouter<T3e> for DirectRouter {
     fn run(&mut self, chip: usize, base: u64, exchange: &mut Exchange<T3e>) -> bool {
         let size = exchange.window;
         self.crossbar.rest_until(base);
-        let (returning, returned) = self.take_arrivals(chip, base, exchange);
-        let owing = self.links.owing;
+        let credited = self.take_arrivals(chip, base, exchange);
         let Self {
             crossbar, links, ..
         } = self;
@@ -188,24 +228,19 @@ impl model::DirectRouter<T3e> for DirectRouter {
             now: 0,
         };
         for cycle in 0..size {
-            for port in bits(u64::from(returning)) {
-                if let Some(vc) = returned[port].get(cycle) {
-                    window.links.ends[port].give(vc);
-                    crossbar.wake();
-                }
+            for (port, vc) in credited.of(cycle) {
+                window.links.ends[port].give(vc);
+                crossbar.wake();
             }
             crossbar.run_until(base + cycle as u64 + 1, &mut window);
         }
         window.return_until(size);
-        let moved = crossbar.take_moved() | u64::from(owing);
-        for port in bits(moved) {
-            let out = &mut self.links.out[port];
-            if *out != Arrivals::default() {
-                let flits = u64::from(out.phits.count_ones());
-                self.forwarded += flits;
-                self.links.sent[port] += flits;
-                exchange.send(self.links.peers[port], core::mem::take(out));
-            }
+        for port in bits(self.links.filled()) {
+            let out = core::mem::take(&mut self.links.out[port]);
+            let flits = u64::from(out.phits.count_ones());
+            self.forwarded += flits;
+            self.links.sent[port] += flits;
+            exchange.send(self.links.peers[port], out);
         }
         crossbar.next_cycle().is_some() || self.links.owing != 0
     }

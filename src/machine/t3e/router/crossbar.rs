@@ -1,9 +1,13 @@
 //! The crossbar and its arbiter, cycle by cycle (paper, section 7).
 
+mod coming;
+mod counters;
 mod reroute;
+mod straight;
 
 use std::sync::Arc;
 
+pub use self::counters::CrossbarCounters;
 use super::arrivals::{Arrivals, Frames, SLOTS};
 use super::input::{Front, Input, NONE, Wants};
 use super::lookup::LookUpTable;
@@ -12,7 +16,6 @@ use super::names::{KnownNames, Names};
 use super::output::{Output, number};
 use super::ports::{FlitPorts, PORTS, PROCESSOR};
 use crate::kit::bits;
-use crate::kit::counters::counters;
 use crate::machine::t3e::format::{Flit, Header, MAX_PACKET_FLITS, VCS, vc};
 use crate::machine::t3e::route::{Arrival, Decision, Direction, RouteRegisters, decide};
 
@@ -27,38 +30,6 @@ const MEMORY: usize = PORTS;
 /// Cycles without a flit after which nothing will move until something comes: by then every channel
 /// of an input has had its turn twice.
 const QUIET_CYCLES: u32 = 2 * VCS as u32 + 2;
-
-counters! {
-    /// What happened in one crossbar since it was made. All counters only grow.
-    pub struct CrossbarCounters {
-        /// Flits that left, also to the processor.
-        flits,
-        /// Packets that left, also to the processor.
-        packets,
-        /// Packets that went straight through, past the crossbar.
-        straight_packets,
-        /// Packets that left on an adaptive channel.
-        adaptive_packets,
-        /// Packets of the processor for which the look-up table has no entry: discarded.
-        unroutable_packets,
-        /// Packets whose link went down while they were sent: their rest was discarded.
-        cut_packets,
-        /// Packets that came by a port that is cut off: discarded.
-        cut_off_packets,
-        /// Packets for a processor that is gone, of which too many wait already: discarded.
-        abandoned_packets,
-        /// Flits discarded for one of these reasons.
-        discarded_flits,
-        /// Packets taken out of the network because their way is dead.
-        kept_packets,
-        /// Their flits.
-        kept_flits,
-        /// Those of them that were sent again by the look-up table.
-        resent_packets,
-        /// Cycles in which an input had flits and none of them went.
-        stalled_input_cycles,
-    }
-}
 
 /// The crossbar with its inputs and outputs, links apart.
 #[derive(Debug)]
@@ -160,29 +131,6 @@ impl Crossbar {
         }
     }
 
-    /// A flit of `vc` comes in at `port` in `cycle`, which has not run and is no more than eight
-    /// cycles ahead: it is in the input already.
-    #[inline]
-    pub fn announce(&mut self, cycle: u64, port: usize, vc: usize) {
-        self.arrivals[port].announce(cycle, vc);
-        self.coming[slot(cycle)] |= 1 << port;
-        self.in_stages += 1;
-        self.awake = true;
-    }
-
-    /// Flits of `vc` have come at `port`: they come in one by one from now on, or are there if
-    /// packets move at once.
-    pub fn enqueue(&mut self, port: usize, vc: usize, flits: u32) {
-        if self.at_once == 1 {
-            self.frames[port].enqueue(vc, flits);
-            self.framed |= 1 << port;
-        } else {
-            self.inputs[port].came(vc, flits);
-            self.ready |= 1 << port;
-        }
-        self.wake();
-    }
-
     /// Lets as much of a packet move in a cycle as there is, where cycles have no length: a packet
     /// keeps the wires anyway until it bubbles, ends or is blocked (section 7).
     #[must_use]
@@ -274,84 +222,6 @@ impl Crossbar {
             self.quiet += 1;
             self.awake = self.ready != 0 && self.quiet < QUIET_CYCLES;
         }
-    }
-
-    /// Flits come out of the stages of inputs and into them, or follow their packet past both.
-    #[inline]
-    fn take_arrivals(&mut self, cycle: &mut Cycle, ports: &mut impl FlitPorts) {
-        let now = self.cycle;
-        for port in bits(u64::from(self.framed)) {
-            self.next_of_frame(port);
-        }
-        for port in bits(core::mem::take(&mut self.ripening[slot(now)]).into()) {
-            let vc = self.arrivals[port].take(now.wrapping_sub(STAGES[port]));
-            self.in_stages -= 1;
-            self.inputs[port].ripened(vc);
-            self.ready |= 1 << port;
-            if self.inputs[port].fronts[vc] == Front::Unknown {
-                self.look_at(port, vc, ports);
-            }
-        }
-        for port in bits(core::mem::take(&mut self.coming[slot(now)]).into()) {
-            let vc = self.arrivals[port].at(now);
-            self.ripening[slot(now + STAGES[port])] |= 1 << port;
-            let input = &mut self.inputs[port];
-            input.held[vc] += 1;
-            if input.held[vc] == 1 && port != PROCESSOR {
-                self.came_first(port, vc, cycle, ports);
-            }
-        }
-    }
-
-    /// The next flit of a frame comes in, unless another one does.
-    fn next_of_frame(&mut self, port: usize) {
-        let cycle = self.cycle;
-        if self.coming[slot(cycle)] >> port & 1 == 0
-            && let Some(vc) = self.frames[port].next()
-        {
-            self.announce(cycle, port, vc);
-        }
-        self.framed &= !(u8::from(!self.frames[port].any()) << port);
-    }
-
-    /// A flit came to a channel without any: it may go past the stages and the crossbar.
-    #[inline]
-    fn came_first(
-        &mut self,
-        port: usize,
-        vc: usize,
-        cycle: &mut Cycle,
-        ports: &mut impl FlitPorts,
-    ) {
-        match self.inputs[port].fronts[vc] {
-            Front::Unknown => {
-                self.look_at(port, vc, ports);
-                cycle.straight |= 1 << port;
-                cycle.straights[port] = vc as u8;
-            }
-            Front::Flowing { out, vc: to, .. } if out == straight(port) => {
-                let (out, to) = (usize::from(out), usize::from(to));
-                let has_wires = self.outputs[out].is_held_for(to);
-                if has_wires && cycle.used >> out & 1 == 0 && ports.credits(out, to) > 0 {
-                    self.pass(port, vc, cycle, ports);
-                }
-            }
-            _ => {}
-        }
-    }
-
-    /// A flit goes on that is not in the stages of its input.
-    #[inline]
-    fn pass(&mut self, port: usize, vc: usize, cycle: &mut Cycle, ports: &mut impl FlitPorts) {
-        self.arrivals[port].take(self.cycle);
-        self.ripening[slot(self.cycle + STAGES[port])] &= !(1 << port);
-        self.in_stages -= 1;
-        let input = &mut self.inputs[port];
-        // The crossbar never had it.
-        input.ready[vc] += 1;
-        let channels = input.channels;
-        self.forward(port, vc, cycle, ports);
-        self.inputs[port].channels = channels;
     }
 
     /// Looks at a header that has come to the front of a virtual channel.
@@ -671,33 +541,6 @@ impl Crossbar {
         }
     }
 
-    /// A header that has just come goes straight through if nothing stands against it (section 7).
-    fn try_straight(&mut self, port: usize, cycle: &mut Cycle, ports: &mut impl FlitPorts) {
-        let vc = usize::from(cycle.straights[port]);
-        let Front::Waiting(wants) = self.inputs[port].fronts[vc] else {
-            return;
-        };
-        let out = straight(port);
-        let room = |vc| ports.credits(out.into(), vc);
-        let is_dead = self.dead >> out & 1 != 0;
-        let to = if is_dead {
-            return;
-        } else if wants.out == out && room(wants.vc.into()) > 0 {
-            wants.vc.into()
-        } else if wants.adaptive == Some(out) && room(vc::ADAPTIVE) >= wants.flits.into() {
-            vc::ADAPTIVE
-        } else {
-            return;
-        };
-        let out = usize::from(out);
-        let is_free = cycle.used >> out & 1 == 0 && ports.takes(out);
-        if is_free && self.outputs[out].lets_through(to) {
-            self.counters.straight_packets += 1;
-            self.go((port, vc), &wants, (out, to));
-            self.pass(port, vc, cycle, ports);
-        }
-    }
-
     /// The link of `port` went down: what it has not taken of packets under way is discarded. The
     /// others wait.
     pub fn cut(&mut self, port: usize) {
@@ -716,24 +559,10 @@ impl Crossbar {
     }
 }
 
-impl CrossbarCounters {
-    /// Flits that are no longer where they were.
-    #[inline]
-    const fn gone_flits(&self) -> u64 {
-        self.flits + self.discarded_flits + self.kept_flits
-    }
-}
-
 /// The slot of a cycle.
 #[inline]
 const fn slot(cycle: u64) -> usize {
     cycle as usize % SLOTS
-}
-
-/// The output straight on from an input port of the network.
-#[inline]
-const fn straight(port: usize) -> u8 {
-    Direction::ALL[port].opposite() as u8
 }
 
 #[cfg(test)]
