@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# A ring of T3E routers whose tables of virtual channels are wrong: it jams under load, maintenance packets, which need no
+# buffers, repair the tables through the jammed network, and it drains. That the check names the circle of such tables is tested in
+# src/machine/t3e/tests/maintenance.rs, on the same ring.
+# shellcheck source=testlib.sh
+. "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
+t_need_namespaces
+
+# Packets go by their tables alone, and nothing times out while the ring is jammed.
+cat >"$T_SCRATCH/ring.toml" <<'TOML'
+family = "t3e"
+name = "ring"
+size = "8x1x1"
+adaptive = false
+
+[network]
+request_timeout_ms = 60000
+TOML
+t_up phwj "$T_SCRATCH/ring.toml"
+
+x=(0 3)
+set_tables() {
+    local router port
+    for router in {0..7}; do
+        for port in "${x[@]}"; do t_ctl "r$router" set "vc_table.$port" "$1" >/dev/null || return 1; done
+    done
+}
+# Whether as many packets have left routers as two seconds ago.
+stands_still() {
+    local before
+    before=$(counter_sum '^packets$')
+    sleep 2
+    (( $(counter_sum '^packets$') == before ))
+}
+# Register $2 of router r$1, asked through the network by router 5.
+through() { t_ctl "r$1" get "$2" --via r5 --json | jq -e .value; }
+write_through() { t_ctl "r$1" set "$2" "$3" --via r5; }
+# Who crosses the dateline, or begins there, leaves it on channel 0: nothing on channel 1 waits for itself any more.
+repair() {
+    local router port datelines
+    for router in {0..7}; do
+        datelines=$(through "$router" datelines) || return 1
+        for port in "${x[@]}"; do
+            (( datelines >> port & 1 )) || continue
+            write_through "$router" "vc_table.$port" 0 || return 1
+        done
+        write_through "$router" escapes $(( datelines & 9 )) || return 1
+    done
+}
+# What was routed on either side of the repair may overtake: only then may it.
+all_arrived() {
+    jq -e '.sent == 320000 and .acknowledged == .sent and .lost == 0 and .duplicated == 0 and .corrupted == 0' "$1" >/dev/null \
+        || { cat -- "$1" "$1.err"; return 1; }
+}
+
+right=$(t_ctl r3 get vc_table.0 --json | jq .value)
+rate_case "a ring of eight" 1000 --pattern tornado --window 512 --seconds 0.5
+check "tables that leave all packets on one channel" set_tables 0xff
+# A put of eight bytes is four flits, of which a full buffer holds a whole number: what has begun to flow cannot be routed again.
+t_rate "$T_SCRATCH/jam.json" --pattern tornado --size 8 --window 8192 --count 40000 &
+runner=$!
+under_way nic0
+check "it jams" phw_until 20 stands_still
+check "for good" stands_still
+check "most is not there" test "$(counter_sum '^requests_done$')" -lt 320000
+check "the maintenance network works all the same" test "$(through 1 vc_table.0)" = 255
+check "it repairs the tables" repair
+settled "$runner"
+check "the ring drains, and all has arrived once" all_arrived "$T_SCRATCH/jam.json"
+detail < <(jq -c '{sent, acknowledged, lost, duplicated, corrupted, misordered}' "$T_SCRATCH/jam.json")
+for router in {0..7}; do
+    write_through "$router" escapes 0 >/dev/null
+done
+check "the first tables are back" "$PHITWIRE_BIN_DIR/phitwire" manage reroute --lab "$LAB"
+check "in the routers" test "$(through 3 vc_table.0)" = "$right"
+rate_case "the ring works as before" 1000 --pattern tornado --window 512 --seconds 0.5 --routing ordered
