@@ -231,7 +231,7 @@ impl Header {
     ///
     /// # Errors
     /// See [`HeaderError`].
-    #[inline]
+    #[inline(always)]
     pub fn parse(word: u64) -> Result<(Self, Repair), HeaderError> {
         let (information, repair) = open_header(word);
         if repair == Repair::Hopeless {

@@ -30,7 +30,7 @@ pub enum Decision {
 /// Where a packet with `tag` may go from the router with `registers`, to which it came by
 /// `arrival`; `Err` holds the initial direction of one that its processor hands over (paper,
 /// sections 2, 3.2 and 7).
-#[inline]
+#[inline(always)]
 pub fn decide(
     registers: &RouteRegisters,
     tag: &Tag,

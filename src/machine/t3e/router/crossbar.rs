@@ -241,10 +241,11 @@ impl Crossbar {
     }
 
     /// What stands at the front of `vc` from now on.
+    #[inline]
     fn set_front(&mut self, port: usize, vc: usize, front: Front) {
         if let Front::Waiting(wants) = front {
-            self.outputs[usize::from(wants.out)].wanted += 1;
-            if let Some(out) = wants.adaptive {
+            self.outputs[usize::from(wants.out())].wanted += 1;
+            if let Some(out) = wants.adaptive() {
                 self.outputs[usize::from(out)].wanted += 1;
             }
         }
@@ -252,6 +253,7 @@ impl Crossbar {
     }
 
     /// Where the packet of a header may go.
+    #[inline(always)]
     fn route(&mut self, port: usize, from: usize, word: u64, mut header: Header) -> Front {
         let vc = from;
         let flits = header.command.flits() as u8;
@@ -294,14 +296,9 @@ impl Crossbar {
             }
         };
         self.inputs[port].headers[from] = word;
-        let wants = Wants {
-            flits,
-            out,
-            vc: vc as u8,
-            adaptive,
-        };
+        let wants = Wants::new(flits, (out, vc as u8), adaptive);
         match self.follows_kept(port, &header) {
-            true => self.keep(number(port, from), &wants, &header),
+            true => self.keep(number(port, from), wants, &header),
             false => Front::Waiting(wants),
         }
     }
@@ -333,13 +330,13 @@ impl Crossbar {
                 }
                 Front::Waiting(wants) => {
                     let who = number(port, vc);
-                    if self.dead >> wants.out & 1 == 0 {
-                        self.outputs[usize::from(wants.out)].ask(wants.vc.into(), who);
+                    if self.dead >> wants.out() & 1 == 0 {
+                        self.outputs[usize::from(wants.out())].ask(wants.vc().into(), who);
                     }
-                    if let Some(out) = wants.adaptive {
+                    if let Some(out) = wants.adaptive() {
                         let out = usize::from(out);
                         // It enters only where there is room for all of it (section 5).
-                        let room = ports.credits(out, vc::ADAPTIVE) >= wants.flits.into()
+                        let room = ports.credits(out, vc::ADAPTIVE) >= wants.flits().into()
                             && ports.takes(out);
                         cycle.adaptive[out] |= u64::from(room) << who;
                         cycle.adapting |= u8::from(room) << out;
@@ -368,16 +365,16 @@ impl Crossbar {
             return;
         };
         let who = number(port, vc);
-        let (out, to) = (usize::from(wants.out), usize::from(wants.vc));
+        let (out, to) = (usize::from(wants.out()), usize::from(wants.vc()));
         let mut goes = false;
         if self.outputs[out].owner(to) == who && ports.credits(out, to) > 0 && ports.takes(out) {
             cycle.can[out] |= 1 << to;
             cycle.sending |= 1 << out;
             goes = true;
         }
-        if let Some(out) = wants.adaptive.map(usize::from)
+        if let Some(out) = wants.adaptive().map(usize::from)
             && self.outputs[out].owner(vc::ADAPTIVE) == who
-            && ports.credits(out, vc::ADAPTIVE) >= wants.flits.into()
+            && ports.credits(out, vc::ADAPTIVE) >= wants.flits().into()
             && ports.takes(out)
         {
             cycle.can[out] |= 1 << vc::ADAPTIVE;
@@ -386,8 +383,8 @@ impl Crossbar {
         }
         if !goes {
             self.inputs[port].give_up();
-            if self.dead >> wants.out & 1 != 0 && port < PROCESSOR {
-                self.leave_network(port, vc, &wants);
+            if self.dead >> wants.out() & 1 != 0 && port < PROCESSOR {
+                self.leave_network(port, vc, wants);
             }
         }
     }
@@ -420,7 +417,7 @@ impl Crossbar {
             let (out, to, vc) = winners[port];
             let vc = usize::from(vc);
             if let Front::Waiting(wants) = self.inputs[port].fronts[vc] {
-                self.go((port, vc), &wants, (out.into(), to.into()));
+                self.go((port, vc), wants, (out.into(), to.into()));
             }
             self.forward(port, vc, cycle, ports);
         }
@@ -434,10 +431,11 @@ impl Crossbar {
     }
 
     /// The header at the front of `vc` has found its way.
-    fn go(&mut self, (port, vc): (usize, usize), wants: &Wants, (out, to): (usize, usize)) {
+    #[inline]
+    fn go(&mut self, (port, vc): (usize, usize), wants: Wants, (out, to): (usize, usize)) {
         let who = number(port, vc);
-        let deterministic = (usize::from(wants.out), usize::from(wants.vc));
-        let adaptive = wants.adaptive.map(|out| (usize::from(out), vc::ADAPTIVE));
+        let deterministic = (usize::from(wants.out()), usize::from(wants.vc()));
+        let adaptive = wants.adaptive().map(|out| (usize::from(out), vc::ADAPTIVE));
         for (other, channel) in [Some(deterministic), adaptive].into_iter().flatten() {
             self.outputs[other].wanted -= 1;
             if (other, channel) != (out, to) {
@@ -451,7 +449,7 @@ impl Crossbar {
         self.inputs[port].fronts[vc] = Front::Flowing {
             out: out as u8,
             vc: to as u8,
-            left: wants.flits,
+            left: wants.flits(),
         };
         self.inputs[port].begin(vc);
     }

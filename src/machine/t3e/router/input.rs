@@ -5,16 +5,60 @@ use crate::machine::t3e::format::VCS;
 /// No port, no channel.
 pub(super) const NONE: u8 = u8::MAX;
 
-/// Where a packet may go that waits at the front of a virtual channel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Wants {
+/// Where a packet may go that waits at the front of a virtual channel: in one register, since all
+/// packets are asked at every router.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Wants(u32);
+
+impl Wants {
+    /// A packet of so many flits that may go to its deterministic output, on channel `vc` there, or
+    /// by the adaptive channel of another one.
+    #[inline]
+    pub const fn new(flits: u8, (out, vc): (u8, u8), adaptive: Option<u8>) -> Self {
+        let adaptive = match adaptive {
+            Some(out) => out,
+            None => NONE,
+        };
+        Self(u32::from_le_bytes([flits, out, vc, adaptive]))
+    }
+
     /// Flits of the packet.
-    pub flits: u8,
-    /// Its deterministic output and the channel there.
-    pub out: u8,
-    pub vc: u8,
+    #[inline]
+    pub const fn flits(self) -> u8 {
+        self.0 as u8
+    }
+
+    /// Its deterministic output.
+    #[inline]
+    pub const fn out(self) -> u8 {
+        (self.0 >> 8) as u8
+    }
+
+    /// The channel there.
+    #[inline]
+    pub const fn vc(self) -> u8 {
+        (self.0 >> 16) as u8
+    }
+
     /// The output whose adaptive channel it may take instead.
-    pub adaptive: Option<u8>,
+    #[inline]
+    pub const fn adaptive(self) -> Option<u8> {
+        match (self.0 >> 24) as u8 {
+            NONE => None,
+            out => Some(out),
+        }
+    }
+}
+
+impl core::fmt::Debug for Wants {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Wants")
+            .field("flits", &self.flits())
+            .field("out", &self.out())
+            .field("vc", &self.vc())
+            .field("adaptive", &self.adaptive())
+            .finish()
+    }
 }
 
 /// What is at the front of a virtual channel.

@@ -134,8 +134,8 @@ impl Crossbar {
             return;
         };
         let who = number(port, vc);
-        let deterministic = Some((wants.out, wants.vc));
-        let adaptive = wants.adaptive.map(|out| (out, super::vc::ADAPTIVE as u8));
+        let deterministic = Some((wants.out(), wants.vc()));
+        let adaptive = wants.adaptive().map(|out| (out, super::vc::ADAPTIVE as u8));
         for (out, channel) in [deterministic, adaptive].into_iter().flatten() {
             let output = &mut self.outputs[usize::from(out)];
             output.wanted -= 1;
@@ -172,14 +172,14 @@ impl Crossbar {
     }
 
     /// Where a packet is put whose way is dead.
-    pub(super) fn keep(&mut self, who: u8, wants: &Wants, header: &Header) -> Front {
-        let left = wants.flits;
+    pub(super) fn keep(&mut self, who: u8, wants: Wants, header: &Header) -> Front {
+        let left = wants.flits();
         let is_response = header.command.is_response();
         let Some(number) = self.names.of(&header.tag, is_response) else {
             self.counters.unroutable_packets += 1;
             return Front::Discarded { left };
         };
-        let is_absent = usize::from(wants.out) == PROCESSOR;
+        let is_absent = usize::from(wants.out()) == PROCESSOR;
         let most = match is_absent {
             true => ABSENT_FLITS,
             false => MEMORY_FLITS,
@@ -192,17 +192,17 @@ impl Crossbar {
             self.counters.abandoned_packets += 1;
             return Front::Discarded { left };
         }
-        Front::Waiting(*wants)
+        Front::Waiting(wants)
     }
 
     /// The packet at the front of `vc`, whose way is dead, leaves the network.
     #[cold]
-    pub(super) fn leave_network(&mut self, port: usize, vc: usize, wants: &Wants) {
+    pub(super) fn leave_network(&mut self, port: usize, vc: usize, wants: Wants) {
         let Ok((header, _)) = Header::parse(self.inputs[port].headers[vc]) else {
             return;
         };
         let front = self.keep(number(port, vc), wants, &header);
-        if front != Front::Waiting(*wants) {
+        if front != Front::Waiting(wants) {
             self.withdraw(port, vc);
             self.inputs[port].fronts[vc] = front;
             self.quiet = 0;

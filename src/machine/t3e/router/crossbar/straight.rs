@@ -60,9 +60,9 @@ impl Crossbar {
         let is_dead = self.dead >> out & 1 != 0;
         let to = if is_dead {
             return;
-        } else if wants.out == out && room(wants.vc.into()) > 0 {
-            wants.vc.into()
-        } else if wants.adaptive == Some(out) && room(vc::ADAPTIVE) >= wants.flits.into() {
+        } else if wants.out() == out && room(wants.vc().into()) > 0 {
+            wants.vc().into()
+        } else if wants.adaptive() == Some(out) && room(vc::ADAPTIVE) >= wants.flits().into() {
             vc::ADAPTIVE
         } else {
             return;
@@ -71,7 +71,7 @@ impl Crossbar {
         let is_free = cycle.used >> out & 1 == 0 && ports.takes(out);
         if is_free && self.outputs[out].lets_through(to) {
             self.counters.straight_packets += 1;
-            self.go((port, vc), &wants, (out, to));
+            self.go((port, vc), wants, (out, to));
             self.pass(port, vc, cycle, ports);
         }
     }
