@@ -42,6 +42,18 @@ pub struct LinkStandard {
     pub max_packet_phits: u8,
 }
 
+impl LinkStandard {
+    /// Ends know each other's rate by its code: two with the same would never be told apart.
+    fn assert_rates_differ(&self) {
+        let codes = || self.rates.iter().map(|rate| rate.code());
+        let first = |code| codes().position(|other| other == code);
+        let differ = codes()
+            .enumerate()
+            .all(|(at, code)| first(code) == Some(at));
+        assert!(differ, "rates have a code each: {:?}", self.rates);
+    }
+}
+
 /// Depths and times of a link: the chip's own, or deeper ones for wires with a longer round trip.
 ///
 /// Times are emulated time (under a paced clock they are multiplied by its dilation) or, where the
@@ -221,7 +233,7 @@ impl LinkConfig {
     /// machine whose links are as `standard` says.
     ///
     /// # Panics
-    /// If the standard knows no rate.
+    /// If the standard knows no rate, or two with the same code.
     pub fn builder(
         standard: LinkStandard,
         link: u16,
@@ -229,6 +241,7 @@ impl LinkConfig {
         local: EndName,
         peer: EndName,
     ) -> LinkConfigBuilder {
+        standard.assert_rates_differ();
         LinkConfigBuilder(Self {
             standard,
             link,

@@ -392,7 +392,7 @@ impl<L: Link> Pair<L> {
     }
 
     /// Waits until everything sent has arrived and nothing is left anywhere; checks that all
-    /// credits are back.
+    /// credits are back, and what told of them acknowledged where that travels like packets.
     pub(crate) fn finish(&mut self, most: Duration) {
         self.run_until(most, |pair| {
             (0..2).all(|index| {
@@ -405,7 +405,10 @@ impl<L: Link> Pair<L> {
                     && (L::LOSES_TAILS && other.gaps_allowed || other.got_id == end.next_id)
             })
         });
-        self.run_until(Duration::from_ms(2_000), |pair| pair.credits_are_back());
+        self.run_until(Duration::from_ms(2_000), |pair| {
+            let mut ends = pair.ends.iter();
+            pair.credits_are_back() && ends.all(|end| end.lcb.unacknowledged_packets() == 0)
+        });
         for end in &self.ends {
             assert!(end.partial.iter().all(Vec::is_empty), "half a packet left");
         }

@@ -101,6 +101,14 @@ pub trait Link: Sized + 'static {
     fn is_whole(words: &[Self::Word]) -> bool;
     /// Checks a packet that came, and counts it.
     fn check(end: &mut End<Self>, vc: usize, got: &[Self::Word]);
+    /// What a packet counts for where an end counts what it gives up.
+    fn weight(_: &[Self::Word]) -> u64 {
+        1
+    }
+    /// What `end` gave up because sessions ended.
+    fn given_up(end: &End<Self>) -> u64 {
+        end.lcb.counters().tx_discarded_packets
+    }
     /// Checks that what was sent from `end` is what was received, by the machine's own counters.
     fn assert_conserved(pair: &Pair<Self>, end: usize);
     /// Checks that failed at an end.

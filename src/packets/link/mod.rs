@@ -11,6 +11,8 @@ pub(crate) mod tests;
 
 pub use input::PacketInput;
 
+use std::collections::VecDeque;
+
 use phitwire_framing::carrier::frame::{Frame, FrameError, FrameHeader, PLAIN_AT};
 use phitwire_framing::carrier::lanes::swizzle_area_back;
 use phitwire_framing::carrier::training::TRAINING_BYTES;
@@ -41,6 +43,8 @@ pub struct PacketEnd<P> {
     pub(crate) common: Common,
     tx: Sender<P>,
     pub(crate) rx: Receiver,
+    /// What the last session took with it.
+    given_up: VecDeque<P>,
     /// A frame out of its cable.
     scratch: Vec<u8>,
 }
@@ -64,6 +68,12 @@ impl<P: Packet> PacketEnd<P> {
         assert!(self.room(packet.vc()) > 0, "room was asked for");
         self.common.counters.tx_packets += 1;
         self.tx.push(packet);
+    }
+
+    /// The packets that had not been acknowledged when the last session ended, once: they may or may
+    /// not have arrived.
+    pub(crate) fn take_given_up(&mut self) -> VecDeque<P> {
+        core::mem::take(&mut self.given_up)
     }
 
     /// Sends everything unacknowledged again.
@@ -189,12 +199,12 @@ impl<P: Packet> Session for PacketEnd<P> {
             Duration::ZERO,
             Time::NEVER,
         );
-        let scratch = Vec::new();
         let end = Self {
             common,
             tx,
             rx,
-            scratch,
+            given_up: VecDeque::new(),
+            scratch: Vec::new(),
         };
         (end, PacketInput::default())
     }
@@ -299,7 +309,8 @@ impl<P: Packet> Session for PacketEnd<P> {
     }
 
     fn end(&mut self, _: &mut PacketInput<P>) -> u64 {
-        let discarded = self.tx.stop();
+        self.given_up = self.tx.stop();
+        let discarded = self.given_up.len() as u64;
         self.common.counters.tx_discarded_packets += discarded;
         discarded
     }

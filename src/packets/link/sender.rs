@@ -192,8 +192,8 @@ impl<P: Packet> Sender<P> {
         News { acked, rewinds }
     }
 
-    /// The session ends. Returns the number of packets discarded.
-    pub fn stop(&mut self) -> u64 {
-        self.packets.drain(..).count() as u64
+    /// The session ends. Returns the packets discarded.
+    pub fn stop(&mut self) -> VecDeque<P> {
+        core::mem::take(&mut self.packets)
     }
 }

@@ -10,7 +10,8 @@ counters! {
         tx_flits,
         /// Flits of packets that came.
         rx_flits,
-        /// Flits handed over and given up because the session ended.
+        /// Flits of packets that were handed over and given up because the session ended, also those
+        /// in bursts that were not acknowledged: these may or may not have arrived.
         tx_discarded_flits,
         /// Bits that noise flipped in what was sent.
         tx_flipped_bits,

@@ -228,7 +228,11 @@ impl FlitEnd {
 
     #[cold]
     fn begin(&mut self, session: Option<(u32, u32)>, input: &mut FlitInput) {
-        self.counters.tx_discarded_flits += self.out.len() as u64;
+        let given_up = self.carrier.take_given_up();
+        let in_bursts = given_up.iter().flat_map(Burst::flits);
+        let of_packets = |flit: &Flit| matches!(flit.control.kind(), FlitKind::Data(_));
+        let in_bursts = in_bursts.filter(of_packets).count();
+        self.counters.tx_discarded_flits += (in_bursts + self.out.len()) as u64;
         self.out.clear();
         self.urgent.clear();
         self.session = session;

@@ -22,7 +22,7 @@ pub(crate) struct Flits;
 pub(crate) type Pair = rig::Pair<Flits>;
 pub(crate) type End = rig::End<Flits>;
 
-const SLOWER: LaneRate = LaneRate::new(14, 875_000_000);
+const SLOWER: LaneRate = LaneRate::new(15, 875_000_000);
 /// Buffers of the carrier, which is not what flits wait for.
 const CARRIER_PHITS: u32 = 64 * 18 * 2;
 
@@ -203,6 +203,15 @@ impl Link for Flits {
         // A header with a wrong bit is corrected where it is read.
         let (expected, _) = Header::parse(sent[0]).expect("it was sent");
         assert_eq!((header, &words[1..]), (expected, &sent[1..]), "contents");
+    }
+
+    /// Flits, of which bursts hold more than packets have.
+    fn weight(flits: &[Flit]) -> u64 {
+        flits.len() as u64
+    }
+
+    fn given_up(end: &End) -> u64 {
+        end.lcb.flit_counters(&end.input).tx_discarded_flits
     }
 
     fn assert_conserved(pair: &Pair, end: usize) {
