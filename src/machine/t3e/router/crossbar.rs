@@ -383,7 +383,10 @@ impl Crossbar {
         }
         if !goes {
             self.inputs[port].give_up();
-            if self.dead >> wants.out() & 1 != 0 && port < PROCESSOR {
+            // A response of the processor has to make way as well: while it waits, the processor
+            // serves no requests, and these fill the network.
+            let in_the_way = port < PROCESSOR || port == PROCESSOR && vc == vc::RESPONSE;
+            if self.dead >> wants.out() & 1 != 0 && in_the_way {
                 self.leave_network(port, vc, wants);
             }
         }

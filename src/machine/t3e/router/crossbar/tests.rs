@@ -342,6 +342,39 @@ fn a_packet_whose_way_is_dead_leaves_the_network_and_goes_by_the_new_table() {
 }
 
 #[test]
+fn a_response_of_the_processor_makes_way_for_others_and_a_request_waits() {
+    let (mut bench, mut crossbar) = rerouting();
+    crossbar.set_down(X, true);
+    crossbar.table.set(5, entry([3, 1, 1], true));
+    crossbar.table.set(3, entry([1, 2, 1], true));
+    let done = |to| PacketBuf::response(Command::Done, to, Name::new(7), 0, &[]);
+    for to in [5, 3] {
+        give(&mut bench, &mut crossbar, (PROCESSOR, 2), done(to).flits());
+    }
+    let get = PacketBuf::request(Command::Get1, (4, 5), &Request::default(), &[]);
+    give(&mut bench, &mut crossbar, (PROCESSOR, 0), get.flits());
+    crossbar.run(&mut bench);
+    assert_eq!((bench.sent[Y].len(), crossbar.kept_flits()), (2, 2));
+    assert_eq!(crossbar.flits(), 2, "the request has its place here");
+    crossbar.set_down(X, false);
+    crossbar.run(&mut bench);
+    let sent = bench.sent[X]
+        .iter()
+        .filter(|(.., flit)| flit.control.is_head());
+    let headers: Vec<_> = sent
+        .map(|(.., flit)| Header::parse(flit.word).unwrap().0)
+        .collect();
+    assert!(
+        headers
+            .iter()
+            .all(|header| header.tag == tag([3, 1, 1], true))
+    );
+    let mut commands: Vec<_> = headers.iter().map(|header| header.command).collect();
+    commands.sort_by_key(|command| command.code());
+    assert_eq!(commands, [Command::Get1, Command::Done]);
+}
+
+#[test]
 fn packets_in_the_memory_keep_their_order_when_the_link_returns() {
     let (mut bench, mut crossbar) = rerouting();
     crossbar.set_down(X, true);

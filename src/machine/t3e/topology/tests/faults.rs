@@ -143,8 +143,12 @@ fn assert_whole(world: &mut World<Torus>, spec: &TrafficSpec) {
 
 #[test]
 fn what_had_not_entered_a_cut_link_is_not_lost() {
-    // Where new tables are wanted under load, routers do not drain here: see `docs/next.md`.
-    for ways in [Ways::Adaptive0, Ways::Ordered] {
+    for (ways, reroutes) in [
+        (Ways::Adaptive0, false),
+        (Ways::Adaptive0, true),
+        (Ways::Ordered, true),
+        (Ways::Ordered, false),
+    ] {
         let mut world = world("3x3x3", 0);
         let mut spec = traffic(1, 0..27, ways);
         spec.count = 12_000;
@@ -157,8 +161,16 @@ fn what_had_not_entered_a_cut_link_is_not_lost() {
             counted(&world, "kept_packets") > 0,
             "some were on their way there"
         );
-        world.fabric.restore(link);
-        tell_ends(&mut world, link, LinkFault::Up);
+        if reroutes {
+            let faults = Faults {
+                links: BTreeSet::from([link.0]),
+                ..Faults::default()
+            };
+            reroute(&mut world, &faults);
+        } else {
+            world.fabric.restore(link);
+            tell_ends(&mut world, link, LinkFault::Up);
+        }
         assert!(world.finish(1, LIMIT), "{}", world.link_states());
         let report = world.report(1);
         assert_honest(&report);
@@ -171,6 +183,15 @@ fn what_had_not_entered_a_cut_link_is_not_lost() {
         assert_eq!(counted(&world, "unroutable_packets"), 0);
         let resent = counted(&world, "resent_packets");
         assert_eq!(resent, counted(&world, "kept_packets"));
+        if reroutes {
+            let before = counted(&world, "kept_packets");
+            assert_whole(&mut world, &traffic(2, 0..27, ways));
+            assert_eq!(
+                counted(&world, "kept_packets"),
+                before,
+                "ways lead around it"
+            );
+        }
     }
 }
 
