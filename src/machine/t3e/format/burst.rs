@@ -29,6 +29,18 @@ impl Burst {
     /// Phits of a flit.
     pub const FLIT_PHITS: u32 = Flit::BITS / Self::LANES;
 
+    /// The next eight flits.
+    pub fn of(mut next: impl FnMut() -> Flit) -> Self {
+        let mut burst = Self::default();
+        for (word, control) in burst.words.iter_mut().zip(&mut burst.controls) {
+            Flit {
+                word: *word,
+                control: *control,
+            } = next();
+        }
+        burst
+    }
+
     /// Its flits that are not idle, or say something all the same.
     pub fn flits(&self) -> impl Iterator<Item = Flit> {
         let flits = self.words.iter().zip(&self.controls);

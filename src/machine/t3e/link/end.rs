@@ -312,17 +312,32 @@ impl FlitEnd {
     /// Hands bursts to the carrier as long as it takes any.
     fn fill_carrier(&mut self, now: Time) {
         while self.has_flits(now) && self.carrier.room(0) > 0 {
-            let mut burst = Burst::default();
-            for at in 0..BURST_FLITS {
-                let flit = self.next_flit();
-                burst.words[at] = flit.word;
-                burst.controls[at] = flit.control;
-            }
+            let is_plain = self.grant.is_none() && self.urgent.is_empty() && !self.noise.any();
+            let burst = match is_plain {
+                true => self.plain_burst(),
+                false => Burst::of(|| self.next_flit()),
+            };
             if !self.owed.any() {
                 self.tell = Time::NEVER;
             }
             self.carrier.push(burst);
         }
+    }
+
+    /// Flits of packets and credits, and nothing else.
+    #[inline]
+    fn plain_burst(&mut self) -> Burst {
+        let mut burst = Burst::default();
+        let count = self.out.len().min(BURST_FLITS);
+        for (at, flit) in self.out.drain(..count).enumerate() {
+            burst.words[at] = flit.word;
+            burst.controls[at] = flit.control;
+        }
+        for control in &mut burst.controls {
+            let Some(vc) = self.owed.tell() else { break };
+            *control = control.with_credit(vc);
+        }
+        burst
     }
 
     #[inline]
