@@ -72,6 +72,6 @@ check_fails "no such lab" "is not running" bench latency --lab "none_$$"
 "$PHW_SCRIPTS/down.sh" --lab "$LAB"
 t_up bench_clos pair
 bench_case "map(.size) == [1, 2, 4, 8, 16, 32] and all(.[]; $clean)" latency
-check_fails "BlackWidow has no additions" "this network interface has neither atomic operations" bench gups --lab "$LAB" --seconds 0.1
+check_fails "BlackWidow has no additions" "this network interface has no atomic operations" bench gups --lab "$LAB" --seconds 0.1
 check_fails "nor such registers" "a YARC link, which has no such register" t_ctl nic0 fault bad-crc 0
 check_fails "nor collective engines" "network interfaces that have collectives" bench barrier --lab "$LAB"
