@@ -26,6 +26,8 @@ pub(crate) struct Receiver {
     taken: [u64; MAX_VCS],
     told: [u64; MAX_VCS],
     missing: bool,
+    /// The packet that the peer has been asked for.
+    asked_for: Option<u64>,
 }
 
 impl Receiver {
@@ -48,6 +50,7 @@ impl Receiver {
             taken: [0; MAX_VCS],
             told: [0; MAX_VCS],
             missing: false,
+            asked_for: None,
         }
     }
 
@@ -73,7 +76,8 @@ impl Receiver {
             // No more than one buffer left as far as it knows, or many more than it knows.
             limit > 0 && (told <= taken + 1 || limit - told >= self.buffers.div_ceil(4))
         };
-        let waits = self.missing || (0..MAX_VCS).any(waits);
+        let asks = self.missing && self.missing() != self.asked_for;
+        let waits = asks || (0..MAX_VCS).any(waits);
         let at = if waits { now } else { now + self.delay };
         self.tell = at.min(self.tell);
     }
@@ -92,6 +96,7 @@ impl Receiver {
     /// Says how things stand, in a frame that leaves now.
     pub fn say(&mut self) -> Control {
         (self.told, self.tell, self.asked) = (self.limits, Time::NEVER, false);
+        self.asked_for = self.missing();
         Control {
             ack: self.expected,
             missing: self.missing,

@@ -6,7 +6,7 @@ use super::frame::Control;
 use crate::link::LinkProfile;
 use crate::link::outgoing::Outgoing;
 use crate::packets::packet::{MAX_VCS, Packet};
-use crate::time::Time;
+use crate::time::{Duration, Time};
 
 /// What is sent.
 #[derive(Debug)]
@@ -181,7 +181,7 @@ impl<P: Packet> Sender<P> {
         if let Some((_, at)) = self.timed.take_if(|(number, _)| *number < said.ack) {
             self.out.round_trip.sample(now.since(at));
         }
-        let rewinds = said.missing && now.since(self.rewound) >= self.out.round_trip.shortest();
+        let rewinds = said.missing && now.since(self.rewound) >= self.under_way();
         if rewinds {
             self.rewind(now);
         }
@@ -190,6 +190,15 @@ impl<P: Packet> Sender<P> {
             self.out.paid(self.acked < self.cursor, now);
         }
         News { acked, rewinds }
+    }
+
+    /// How long a request to send again may be about what is on its way. Before the first measurement
+    /// that is supposed: were each request followed, each frame sent again would draw one more.
+    fn under_way(&self) -> Duration {
+        match self.out.round_trip.smoothed() {
+            Some(_) => self.out.round_trip.shortest(),
+            None => self.out.round_trip.probe_timeout(),
+        }
     }
 
     /// The session ends. Returns the packets discarded.

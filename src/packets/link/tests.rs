@@ -17,7 +17,7 @@ use crate::link::{
     ReceiveBuffer,
 };
 use crate::packets::Packet;
-use crate::time::Time;
+use crate::time::{Duration, Time};
 
 /// Packets that links are tested with.
 pub(crate) trait Sample: Packet {
@@ -303,5 +303,17 @@ fn a_packet_that_has_no_buffer_is_counted_by_its_reason() {
         pair.inject(B, &frame);
         let names = ["rx_packets", "rx_overflows", "rx_malformed_packets"];
         assert_eq!(counted(&pair, &names), expected);
+    }
+}
+
+#[test]
+fn packets_that_overtake_each_other_draw_no_storm_of_frames() {
+    for seed in 0..5 {
+        // From the first on, before any round trip has been measured.
+        let mut pair = Pair::<Rig<Two>>::up(seed);
+        pair.wire(|wire| wire.jitter = Duration::from_us(50));
+        pair.exchange(4_000, Duration::from_ms(60_000));
+        let frames: u64 = pair.frames.iter().sum();
+        assert!(frames < 8_000, "{frames} frames for as many packets");
     }
 }
