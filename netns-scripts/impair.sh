@@ -35,12 +35,10 @@ shift
 inside() { nsenter "--net=/run/netns/$1" -- "${@:2}"; }
 
 # ---- The ends of the named links ----------------------------------------------------------------
+# As few processes as can be: each takes a tenth of a second of user-mode Linux.
 
 # Interfaces by namespace: one call of tc does all of a namespace.
 declare -A ends=()
-# Which namespaces have nftables' impairments: clear need not ask all of them.
-nft_mark() { printf '%s/nft-%s\n' "$(phw_lab_dir "$lab")" "$1"; }
-
 # Interfaces that are not there any more, as NODE:INTERFACE.
 declare -A gone=()
 
@@ -58,9 +56,10 @@ find_end() {
     netns=phw-$lab-$1
     if [[ -z ${there[$netns]:-} ]]; then
         # A namespace that has been deleted has no interfaces.
-        there[$netns]=" $({ ip -n "$netns" -o link show 2>/dev/null || true; } | sed 's/^[0-9]*: \([^:@]*\).*/\1/' | tr '\n' ' ')"
+        there[$netns]=$(ip -n "$netns" -o link show 2>/dev/null) || there[$netns]=none
     fi
-    if [[ ${there[$netns]} == *" $2 "* ]]; then
+    # A line of it is "NUMBER: NAME: ..." or "NUMBER: NAME@PEER: ...".
+    if [[ $'\n'${there[$netns]} =~ $'\n'[0-9]+:\ "$2"[:@] ]]; then
         ends[$netns]+=" $2"
     else
         gone[$1:$2]=1
@@ -69,11 +68,13 @@ find_end() {
 
 # each_end COMMANDS: runs tc in each namespace, with COMMANDS for every interface: its name stands for DEV.
 each_end() {
-    local netns interface
+    local netns interface commands
     for netns in "${!ends[@]}"; do
+        commands=''
         for interface in ${ends[$netns]}; do
-            printf '%s\n' "${1//DEV/$interface}"
-        done | tc -n "$netns" -batch - || return 1
+            commands+=${1//DEV/$interface}$'\n'
+        done
+        tc -n "$netns" -batch - <<<"$commands" || return 1
     done
 }
 
@@ -88,7 +89,7 @@ clear_ends() {
 clear_nft() {
     local netns interface
     for netns in "${!ends[@]}"; do
-        [[ -e $(nft_mark "$netns") ]] || continue
+        [[ -e $nft_mark$netns ]] || continue
         for interface in ${ends[$netns]}; do
             inside "$netns" nft delete table netdev "phw_$interface" 2>/dev/null || continue
             inside "$netns" ethtool -K "$interface" gso on tx-udp-segmentation on
@@ -101,7 +102,7 @@ nft_ends() {
     local netns interface which=''
     (( $1 == 1000000 )) || which="numgen random mod 1000000 < $1"
     for netns in "${!ends[@]}"; do
-        touch -- "$(nft_mark "$netns")"
+        touch -- "$nft_mark$netns"
         for interface in ${ends[$netns]}; do
             inside "$netns" ethtool -K "$interface" gso off tx-udp-segmentation off
             inside "$netns" nft -f - <<NFT || return 1
@@ -120,10 +121,11 @@ NFT
 
 # "NAMESPACE INTERFACE WHAT" for every end that has an impairment.
 states() {
-    local netns
+    local netns told
     for netns in "${!ends[@]}"; do
-        tc -n "$netns" -s qdisc show | sed "s/^qdisc /$netns &/"
-        [[ ! -e $(nft_mark "$netns") ]] || inside "$netns" nft list ruleset 2>/dev/null | sed "s/^table /$netns &/"
+        told=$'\n'$(tc -n "$netns" -s qdisc show)
+        printf '%s\n' "${told//$'\n'qdisc /$'\n'$netns qdisc }"
+        [[ ! -e $nft_mark$netns ]] || inside "$netns" nft list ruleset 2>/dev/null | sed "s/^table /$netns &/"
     done | awk '
         $2 == "qdisc" && $3 == "netem" {
             netns = $1; sub(/^.* dev /, ""); interface = $1; sub(/^.* limit [0-9]+ ?/, ""); what = $0
@@ -172,6 +174,8 @@ phw_need ip:iproute2 tc:iproute2 nsenter:util-linux ethtool:ethtool
 links=$(phw_find_links "$lab" "$which")
 [[ -n $links ]] || phw_die "lab '$lab' has no link '$which' (status.sh --lab $lab lists them)"
 
+# Which namespaces have nftables' impairments: clear need not ask all of them.
+nft_mark=$(phw_lab_dir "$lab")/nft-
 find_ends
 
 case $1 in
