@@ -7,8 +7,8 @@ kind=${1:?udp or ethernet}
 t_need_namespaces
 
 t_up "netem_$kind" quickstart --link "$kind" --timeout 60
-t_impair all loss 1% 2>/dev/null || { (( $? != PHW_SKIP )) || skip_all "no netem in this kernel"; }
-t_impair all clear
+t_impair 0 loss 1% 2>/dev/null || { (( $? != PHW_SKIP )) || skip_all "no netem in this kernel"; }
+t_impair 0 clear
 
 seconds=${PHITWIRE_NETEM_SECONDS:-1}
 export T_RATE_TIMEOUT=$(( seconds + 90 ))
