@@ -316,7 +316,7 @@ pub(super) fn view(counters: &CrossbarCounters) -> ChipView {
         stalls: [counters.stalled_input_cycles, 0, 0],
         refused: counters.unroutable_packets,
         discarded: [
-            counters.unroutable_packets + counters.cut_packets,
+            counters.unroutable_packets + counters.misdirected_packets + counters.cut_packets,
             counters.discarded_flits,
         ],
         choices: [

@@ -42,6 +42,8 @@ pub struct FlitBuffer {
     channels: [Channel; VCS],
     /// It is where packets end, and corrects them.
     corrects: bool,
+    /// Channels of whose last header a bit was wrong, one bit each.
+    doubtful: u8,
     pub(super) counters: FlitCounters,
 }
 
@@ -72,6 +74,7 @@ impl FlitBuffer {
         Self {
             channels: core::array::from_fn(channel),
             corrects: false,
+            doubtful: 0,
             counters: FlitCounters::default(),
         }
     }
@@ -97,9 +100,7 @@ impl FlitBuffer {
         self.counters.rx_flits += 1;
         let mut made_up = 0;
         if flit.control.is_head() && self.channels[vc].coming > 0 {
-            made_up = self.complete(vc);
-            // The other end has sent nothing into their places.
-            self.channels[vc].excess += made_up;
+            made_up = self.give_up(vc);
         }
         let channel = &self.channels[vc];
         if channel.len >= channel.places + channel.excess {
@@ -182,6 +183,7 @@ impl FlitBuffer {
             Ok((header, repair)) => {
                 let wrong = u64::from(repair == Repair::Corrected);
                 self.counters.rx_header_errors += wrong;
+                self.doubtful = self.doubtful & !(1 << vc) | (wrong as u8) << vc;
                 self.counters.rx_corrected_packets += wrong * u64::from(self.corrects);
                 channel.coming = header.command.flits() as u8 - 1;
                 channel.check = DataCheck::default();
@@ -216,6 +218,27 @@ impl FlitBuffer {
         }
         self.counters.rx_truncated_packets += u64::from(lacks > 0);
         lacks
+    }
+
+    /// The same while the session goes on: the other end has sent nothing into the places of what is
+    /// made up.
+    pub fn give_up(&mut self, vc: usize) -> u32 {
+        let made_up = self.complete(vc);
+        self.channels[vc].excess += made_up;
+        made_up
+    }
+
+    /// Flits that the packet lacks which comes in on a channel, if its header had a wrong bit: with
+    /// three of them it may say a length that is none.
+    pub fn doubtful(&self, vc: usize) -> Option<u8> {
+        let coming = self.channels[vc].coming;
+        (coming > 0 && self.doubtful >> vc & 1 != 0).then_some(coming)
+    }
+
+    /// Whether there may be such a packet.
+    #[inline]
+    pub fn may_doubt(&self) -> bool {
+        self.doubtful != 0
     }
 
     /// The oldest flit of a channel that has one.

@@ -27,8 +27,9 @@ counters! {
         rx_hopeless_packets,
         /// Flits discarded because no header came before them.
         rx_headless_flits,
-        /// Packets cut short by the end of a session, which go on with words that no check takes
-        /// for right.
+        /// Packets whose rest does not come, which go on with words that no check takes for right:
+        /// the session has ended, another packet begins, or nothing comes for long of one whose
+        /// header had a wrong bit.
         rx_truncated_packets,
         /// Flits for which there was no place.
         rx_overflows,

@@ -6,6 +6,7 @@ use super::buffer::FlitBuffer;
 use super::config::{Depths, FlitLinkConfig};
 use super::counters::FlitCounters;
 use super::credits::{Credits, Owed};
+use super::doubts::Doubts;
 use super::noise::LaneErrors;
 #[cfg(test)]
 use super::sabotage;
@@ -139,6 +140,8 @@ pub struct FlitEnd {
     owed: Owed,
     /// When the other end is told of places although nothing else goes there.
     tell: Time,
+    /// Packets that may wait for more than there is of them.
+    doubts: Doubts,
     out: VecDeque<Flit>,
     urgent: VecDeque<Flit>,
     wires_taken: bool,
@@ -241,6 +244,7 @@ impl FlitEnd {
         self.credits = Credits::default();
         self.owed = Owed::NONE;
         self.tell = Time::NEVER;
+        self.doubts = Doubts::NONE;
         input.cut_off();
         // What was taken before is among the places that are free now.
         input.freed = [0; VCS];
@@ -269,6 +273,11 @@ impl FlitEnd {
         }
         let freed = input.carrier.take_freed_of(0);
         self.carrier.vc_freed(0, freed);
+        if input.buffer.may_doubt() || self.doubts.deadline() != Time::NEVER {
+            let common = &self.carrier.common;
+            let until = common.now + common.profile.packet_silence;
+            self.doubts.look(&input.buffer, until);
+        }
     }
 
     #[inline]
@@ -420,6 +429,7 @@ impl LinkControlBlock for FlitEnd {
             credits: Credits::default(),
             owed: Owed::NONE,
             tell: Time::NEVER,
+            doubts: Doubts::NONE,
             out: VecDeque::new(),
             urgent: VecDeque::new(),
             wires_taken: false,
@@ -449,14 +459,19 @@ impl LinkControlBlock for FlitEnd {
     fn handle_timers(&mut self, now: Time, input: &mut FlitInput) {
         self.carrier.handle_timers(now, &mut input.carrier);
         self.follow(input);
+        for vc in self.doubts.due(now) {
+            debug_assert!(input.buffer.doubtful(vc).is_some(), "it was looked at");
+            input.arrived[vc] += input.buffer.give_up(vc);
+        }
         self.count(input);
     }
 
     fn next_wakeup(&self) -> Time {
+        let timers = self.carrier.next_wakeup().min(self.doubts.deadline());
         // Where the carrier has no room, a frame has to come before anything can be told.
         match self.carrier.room(0) {
-            0 => self.carrier.next_wakeup(),
-            _ => self.carrier.next_wakeup().min(self.tell),
+            0 => timers,
+            _ => timers.min(self.tell),
         }
     }
 

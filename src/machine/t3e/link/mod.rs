@@ -10,6 +10,7 @@ mod buffer;
 mod config;
 mod counters;
 mod credits;
+mod doubts;
 mod end;
 mod ideal;
 mod noise;

@@ -18,6 +18,8 @@ pub struct Arrival {
 pub enum Decision {
     /// It is where it is going.
     Deliver,
+    /// Nowhere: no node along its way is where it is going.
+    Nowhere,
     /// It goes on.
     Go {
         /// The deterministic choice: a direction, and VC0 or VC1 there.
@@ -65,9 +67,14 @@ pub fn decide(
             return Decision::Deliver;
         }
     }
+    if registers.lacks(direction, tag.to) {
+        return Decision::Nowhere;
+    }
+    let highest = unsatisfied.highest();
+    let leads = |direction: &Direction| tag.adaptive && !registers.lacks(*direction, tag.to);
     Decision::Go {
         deterministic: (direction, vc(registers, tag, arrival, direction)),
-        adaptive: unsatisfied.highest().filter(|_| tag.adaptive),
+        adaptive: highest.filter(leads),
     }
 }
 
@@ -146,7 +153,7 @@ mod tests {
             arrival,
         ) {
             Decision::Go { deterministic, .. } => deterministic.1,
-            Decision::Deliver => unreachable!("it has two hops to go"),
+            _ => unreachable!("it has two hops to go"),
         };
         assert_eq!(of(&registers, Err(None)), 1, "the table says so");
         assert_eq!(of(&registers, came(Direction::PlusY, Some(0))), 1);
@@ -166,6 +173,33 @@ mod tests {
             1,
             "it enters again"
         );
+    }
+
+    #[test]
+    fn what_looks_for_an_ordinate_that_nobody_has_goes_nowhere() {
+        // The uppermost plane has no node above this one.
+        let shape: crate::machine::t3e::route::Shape = "4x4x2+2x2x1".parse().unwrap();
+        let registers = shape.registers(shape.node(Place([3, 3, 1])).unwrap());
+        let came = came(Direction::PlusX, Some(0));
+        for to in [[3, 3, 2], [3, 9, 1], [4, 0, 0]] {
+            let decided = decide(&registers, &tag(to, 0), came);
+            assert_eq!(decided, Decision::Nowhere, "{to:?}");
+        }
+        // On its way to where there is one, it does not adapt here.
+        let adaptive = Tag {
+            adaptive: true,
+            ..tag([0, 0, 2], 0)
+        };
+        let go = Decision::Go {
+            deterministic: (Direction::PlusX, 0),
+            adaptive: None,
+        };
+        assert_eq!(decide(&registers, &adaptive, came), go);
+        let beside = shape.registers(shape.node(Place([0, 3, 1])).unwrap());
+        let Decision::Go { deterministic, .. } = decide(&beside, &adaptive, came) else {
+            panic!("it has hops to go");
+        };
+        assert_eq!(deterministic.0, Direction::PlusY);
     }
 
     #[test]

@@ -20,6 +20,10 @@ pub struct RouteRegisters {
     /// or VC1, of a packet that enters the direction here and whose destination's ordinate in it is
     /// n modulo 8. The bit of the router's own ordinate is the one of final hops.
     pub vc_tables: [u8; 6],
+    /// Ordinates that no node of the lines through here has, by dimension, one bit each: what looks
+    /// for one of them would look for ever. The machine has no such registers, see
+    /// `docs/deviations.md`.
+    pub absent: [u32; 3],
 }
 
 impl RouteRegisters {
@@ -27,6 +31,13 @@ impl RouteRegisters {
     #[inline]
     pub const fn entry_vc(&self, direction: Direction, ordinate: u8) -> u8 {
         self.vc_tables[direction.index()] >> (ordinate & 7) & 1
+    }
+
+    /// Whether nobody along `direction` has the ordinate of `to`.
+    #[inline]
+    pub const fn lacks(&self, direction: Direction, to: Place) -> bool {
+        let dimension = direction.dimension();
+        self.absent[dimension] >> to.0[dimension] & 1 != 0
     }
 
     /// Whether what goes straight on in `direction` leaves on VC0.

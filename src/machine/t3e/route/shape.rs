@@ -258,7 +258,13 @@ impl Shape {
     /// # Panics
     /// If there is no such node.
     pub fn registers(&self, node: u32) -> RouteRegisters {
+        let absent = |dimension| {
+            let ring = self.ring(node, dimension);
+            let ordinates = ring.nodes.iter().map(|&node| self.place(node).0[dimension]);
+            ordinates.fold(u32::MAX, |absent, ordinate| absent & !(1 << ordinate))
+        };
         RouteRegisters {
+            absent: core::array::from_fn(absent),
             escapes: 0,
             place: self.place(node),
             plus_z: self.plus_z(node),

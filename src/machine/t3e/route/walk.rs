@@ -33,6 +33,9 @@ pub enum Stray {
     /// It would never arrive.
     #[error("it goes around in circles")]
     Circle,
+    /// Its way leads past every node.
+    #[error("it is discarded at node {0}, whose line has no such ordinate")]
+    Nowhere(u32),
     /// It is delivered elsewhere.
     #[error("it is delivered at node {0}")]
     Delivered(u32),
@@ -60,13 +63,12 @@ pub fn walk(
     // A channel that is taken twice is taken for ever.
     let most = shape.nodes() as usize * Direction::ALL.len() * 2;
     while channels.len() <= most {
-        let Decision::Go { deterministic, .. } =
-            decide(&registers[node as usize], &entry.tag, arrival)
-        else {
-            let arrived = node == to;
-            return arrived.then_some(channels).ok_or(Stray::Delivered(node));
+        let (direction, vc) = match decide(&registers[node as usize], &entry.tag, arrival) {
+            Decision::Go { deterministic, .. } => deterministic,
+            Decision::Deliver if node == to => return Ok(channels),
+            Decision::Deliver => return Err(Stray::Delivered(node)),
+            Decision::Nowhere => return Err(Stray::Nowhere(node)),
         };
-        let (direction, vc) = deterministic;
         let next = shape.neighbour(node, direction);
         let works = broken.works(node, direction);
         let Some(next) = next.filter(|_| works) else {

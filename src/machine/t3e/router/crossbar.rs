@@ -284,6 +284,10 @@ impl Crossbar {
         };
         let (out, vc, adaptive) = match decide(&self.registers, &header.tag, arrival) {
             Decision::Deliver => (PROCESSOR as u8, header.vc(0), None),
+            Decision::Nowhere => {
+                self.counters.misdirected_packets += 1;
+                return Front::Discarded { left: flits };
+            }
             Decision::Go {
                 deterministic: (direction, vc),
                 adaptive,

@@ -2,6 +2,7 @@
 
 mod barriers;
 mod maintenance;
+mod wrong_bits;
 
 use super::CYCLE_PS;
 use super::topology::{Torus, TorusSpec};

@@ -3,7 +3,9 @@
 use super::harness::{End, Pair, suffer};
 use crate::device::{LinkFault, LinkView as _};
 use crate::link::impair::Probability;
-use crate::link::tests::rig::{A, B};
+use crate::link::tests::rig::{A, B, Drain};
+use crate::machine::t3e::format::{Command, Flit, Header, Name};
+use crate::machine::t3e::route::Tag;
 use crate::time::Duration;
 
 #[test]
@@ -52,7 +54,7 @@ fn packets_cut_by_the_end_of_a_session_come_whole_in_length_and_say_that_they_ar
 fn grants_come_with_what_is_left_in_the_buffers() {
     let mut pair = Pair::up(7);
     pair.allow_gaps();
-    pair.ends[B].drain = crate::link::tests::end::Drain::Blocked;
+    pair.ends[B].drain = Drain::Blocked;
     pair.load(A, 100);
     pair.run_for(Duration::from_ms(5));
     let held: Vec<u32> = (0..5)
@@ -69,7 +71,7 @@ fn grants_come_with_what_is_left_in_the_buffers() {
     for vc in 0..5 {
         assert_eq!(credits[vc] + held[vc], all[vc]);
     }
-    pair.ends[B].drain = crate::link::tests::end::Drain::Eager;
+    pair.ends[B].drain = Drain::Eager;
     pair.exchange(50, Duration::from_ms(5_000));
 }
 
@@ -97,4 +99,57 @@ fn one_wrong_bit_is_corrected_and_two_are_told() {
     assert!(counters.rx_corrected_packets > 10, "{counters:?}");
     let account = pair.ends[A].lcb.account();
     assert_eq!(account.credits, account.offers, "every credit is back");
+}
+
+/// A header flit of `command` of which three bits are wrong, so that it reads as one of `other`.
+fn misread(command: Command, other: Command) -> Option<u64> {
+    let word = Header::new(command, Tag::default(), Name::new(1), 3).emit();
+    for a in 0..64 {
+        for b in 0..a {
+            for c in 0..b {
+                let wrong = word ^ 1 << a ^ 1 << b ^ 1 << c;
+                if Header::parse(wrong).is_ok_and(|(header, _)| header.command == other) {
+                    return Some(wrong);
+                }
+            }
+        }
+    }
+    None
+}
+
+#[test]
+fn a_packet_that_says_to_be_longer_than_it_is_waits_for_its_rest_and_not_for_ever() {
+    let mut longer = Command::ALL.into_iter().filter(|(_, _, flits)| *flits > 2);
+    let long = longer.find_map(|(other, _, flits)| {
+        let head = misread(Command::Get1, other)?;
+        Some((other, flits, head))
+    });
+    let (long, flits, head) = long.expect("three wrong bits are not noticed");
+    let whole = Header::new(long, Tag::default(), Name::new(1), 3).emit();
+    for (head, is_doubtful) in [(head, true), (whole, false)] {
+        let mut pair = Pair::up(9);
+        pair.allow_gaps();
+        pair.ends[B].drain = Drain::Blocked;
+        for (at, word) in [head, 7].into_iter().enumerate() {
+            pair.ends[A].lcb.push(1, Flit::data(word, 1, at == 0));
+        }
+        pair.run_for(Duration::from_ms(400));
+        let lacks = |pair: &Pair| pair.ends[B].input.buffer().coming(1);
+        assert_eq!(lacks(&pair), flits - 2);
+        pair.run_for(Duration::from_ms(200));
+        if !is_doubtful {
+            assert_eq!(lacks(&pair), flits - 2, "the rest of it may come late");
+            continue;
+        }
+        let End { lcb, input, .. } = &pair.ends[B];
+        assert_eq!((lacks(&pair), input.buffer().len(1)), (0, flits.into()));
+        assert_eq!(lcb.flit_counters(input).rx_truncated_packets, 1);
+        pair.ends[B].drain_unchecked();
+        pair.run_for(Duration::from_ms(50));
+        let account = pair.ends[A].lcb.account();
+        assert_eq!(account.credits, account.offers, "every credit is back");
+        // Another one in the meantime is not given up for it.
+        pair.ends[B].drain = Drain::Eager;
+        pair.exchange(50, Duration::from_ms(5_000));
+    }
 }

@@ -15,6 +15,9 @@ counters! {
         adaptive_packets,
         /// Packets of the processor for which the look-up table has no entry: discarded.
         unroutable_packets,
+        /// Packets that look for an ordinate which nobody on their way has, as those may whose header
+        /// has more wrong bits than are noticed: discarded.
+        misdirected_packets,
         /// Packets whose link went down while they were sent: their rest was discarded.
         cut_packets,
         /// Packets that came by a port that is cut off: discarded.

@@ -268,6 +268,8 @@ impl Crossbar {
 fn first_output(registers: &RouteRegisters, entry: &Entry) -> usize {
     match decide(registers, &entry.tag, Err(entry.initial)) {
         Decision::Deliver => PROCESSOR,
+        // It will be discarded at once.
+        Decision::Nowhere => PROCESSOR,
         Decision::Go { deterministic, .. } => deterministic.0.index(),
     }
 }

@@ -454,6 +454,27 @@ fn a_processor_that_is_gone_stops_nobody_else() {
 }
 
 #[test]
+fn a_packet_to_where_nobody_is_is_discarded_and_counted() {
+    let (mut bench, mut crossbar) = rerouting();
+    // Four nodes along each dimension.
+    crossbar.registers.absent = [!0xf; 3];
+    for to in [[9, 1, 1], [1, 17, 1], [1, 1, 4]] {
+        let words = packet(Command::Put8, tag(to, true));
+        give(&mut bench, &mut crossbar, (FROM_X, 0), &words);
+    }
+    // What nobody is at the end of its last line for does not adapt into that.
+    let words = packet(Command::Put1, tag([2, 1, 9], true));
+    give(&mut bench, &mut crossbar, (FROM_X, 4), &words);
+    crossbar.run(&mut bench);
+    assert_eq!(bench.sent[X].len(), 4);
+    assert!((0..PORTS).all(|port| port == X || bench.sent[port].is_empty()));
+    assert!(crossbar.is_empty() && crossbar.kept_flits() == 0);
+    let counters = crossbar.counters();
+    let found = (counters.misdirected_packets, counters.discarded_flits);
+    assert_eq!(found, (3, 30));
+}
+
+#[test]
 fn nothing_comes_or_goes_by_a_port_that_is_cut_off() {
     let (mut bench, mut crossbar) = rerouting();
     crossbar.set_cut_off(1 << X | 1 << FROM_Y);
