@@ -208,7 +208,7 @@ mod tests {
             Err(aside)
         );
         let outside = entry([5, 0, 0], 0, None);
-        assert_eq!(go(&broken, &registers, outside), Err(Stray::Circle));
+        assert_eq!(go(&broken, &registers, outside), Err(Stray::Nowhere(from)));
         broken.set_link(&shape, to, Direction::MinusX, true);
         let direction = Direction::PlusX;
         let cut = Stray::NoLink {
