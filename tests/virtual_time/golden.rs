@@ -142,7 +142,7 @@ fn measured(report: &Report) -> String {
         ("frames_sent", report.frames_sent),
         ("frames_lost", report.frames_lost),
     ]);
-    let share = report.non_minimal.expect("routers choose");
+    let (_, share) = report.other_ways.expect("routers choose");
     format!(
         "trace_hash {:016x}\n{text}non_minimal_share {share:.6}\naccepted_load {:.6}\n",
         report.trace_hash, report.accepted_load

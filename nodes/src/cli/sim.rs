@@ -35,7 +35,8 @@ pub struct SimArgs {
     topology: String,
     /// Who sends to whom: uniform, bit-complement, transpose, bit-reverse, shuffle, permutation,
     /// tornado, neighbour, diagonal, asymmetric, hotspot[:TARGET,...[:PERCENT]], row-adversary,
-    /// group-adversarial
+    /// group-adversarial; or by ordinates, on networks that are grids: grid-transpose, grid-reversal,
+    /// grid-rotation, grid-complement, grid-tornado, grid-opposite, grid-bit-reverse, grid-shuffle
     #[arg(long, default_value = "uniform")]
     traffic: Pattern,
     /// Only the first N processors send and receive [default: all]
@@ -432,6 +433,8 @@ fn points(
     for one in chosen {
         let one = &**one;
         let about = args.about(network, machine, one);
+        let config = args.config(machine, Load::FULL);
+        let bound = one.bound(network, &config).into_diagnostic()?;
         for &load in &args.load.all {
             let config = args.config(machine, load);
             let point = Point::new(&shown, (all.len() + 1, number), one.name(), load);
@@ -440,6 +443,7 @@ fn points(
             let by = (one, machine.cycle);
             let measured = measure(by, network, &config, links, threads, args.seeds, show)
                 .into_diagnostic()?;
+            let measured = Measured { bound, ..measured };
             if !people {
                 values.push(output::json(&about, &measured));
             } else if !wanted(shown.aside(|| say(&format!("{}\n", output::line(&measured))))?) {

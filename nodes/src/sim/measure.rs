@@ -84,6 +84,8 @@ pub struct Measured {
     pub peak_resident_bytes: u64,
     /// All seeds, if there are several.
     pub over_seeds: Option<OverSeeds>,
+    /// The highest load that everybody could be served at, where that was asked for and is computed.
+    pub bound: Option<f64>,
 }
 
 /// Runs `config` on this number of threads, once for each of `seeds` seeds from its own on.
@@ -137,6 +139,7 @@ pub fn measure(
                     build_seconds: (built - began).as_secs_f64(),
                     peak_resident_bytes: peak_resident_bytes(),
                     over_seeds: None,
+                    bound: None,
                 });
             }
         }

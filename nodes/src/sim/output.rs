@@ -37,6 +37,7 @@ pub fn json(about: &Map<String, Value>, measured: &Measured) -> Value {
         "converged": report.converged,
         "offered_load": report.offered_load,
         "accepted_load": report.accepted_load,
+        "bound": measured.bound,
         "saturated": report.saturated,
         "latency_cycles": latencies(report.latency_cycles),
         "packets_measured": report.latency_cycles.count,
@@ -64,10 +65,10 @@ pub fn json(about: &Map<String, Value>, measured: &Measured) -> Value {
         for &(kind, of_kind) in &report.links {
             figures["link_use"][kind] = links(of_kind);
         }
-        if let Some(share) = report.non_minimal {
+        if let Some((other, share)) = report.other_ways {
             let hops = report.hops_by_kind.iter();
             let hops: Map<String, Value> = hops.map(|&(k, n)| (k.to_owned(), n.into())).collect();
-            figures.insert("non_minimal_share".to_owned(), share.into());
+            figures.insert(share_key(other), share.into());
             figures.insert("hops_by_kind".to_owned(), hops.into());
         }
         all.extend(figures);
@@ -91,6 +92,11 @@ pub fn json(about: &Map<String, Value>, measured: &Measured) -> Value {
         all.insert("over_seeds".to_owned(), value);
     }
     Value::Object(all)
+}
+
+/// What the share of other ways is called where programs read it.
+fn share_key(other: &str) -> String {
+    format!("{}_share", other.replace('-', "_"))
 }
 
 /// Null where nothing was measured.
@@ -138,11 +144,14 @@ pub fn csv(all: &[Measured]) -> String {
         "load,seed,trace_hash,cycles,offered_load,accepted_load,saturated,latency_min,latency_mean,\
          latency_p50,latency_p99,latency_p99_9,latency_max,hops_mean,phit_hops,wall_seconds",
     );
-    text.push_str(if has_ways {
-        ",routing,non_minimal_share\n"
-    } else {
-        "\n"
-    });
+    if has_ways {
+        let mut others = all.iter().filter_map(|measured| measured.report.other_ways);
+        let other = others.next().map_or("other", |(other, _)| other);
+        // Writing to a String cannot fail.
+        let _ = write!(text, ",routing,{}", share_key(other));
+    }
+    let has_bounds = all.iter().any(|measured| measured.bound.is_some());
+    text.push_str(if has_bounds { ",bound\n" } else { "\n" });
     for measured in all {
         let report = &measured.report;
         // Writing to a String cannot fail.
@@ -162,7 +171,12 @@ pub fn csv(all: &[Measured]) -> String {
             measured.wall_seconds,
         );
         if let Some(routing) = measured.routing {
-            let _ = write!(text, ",{routing},{:.4}", report.non_minimal.unwrap_or(0.0));
+            let share = report.other_ways.map_or(0.0, |(_, share)| share);
+            let _ = write!(text, ",{routing},{share:.4}");
+        }
+        if has_bounds {
+            let bound = measured.bound.map(|bound| format!("{bound:.6}"));
+            let _ = write!(text, ",{}", bound.unwrap_or_default());
         }
         text.push('\n');
     }
@@ -189,8 +203,8 @@ pub fn line(measured: &Measured) -> String {
         // Writing to a String cannot fail.
         let _ = write!(text, "  {routing}");
     }
-    if let Some(share) = report.non_minimal {
-        let _ = write!(text, ", non-minimal {share:.3}");
+    if let Some((other, share)) = report.other_ways {
+        let _ = write!(text, ", {other} {share:.3}");
     }
     if let Some(over) = measured.over_seeds {
         let latency = over.latency_mean.map_or("-".to_owned(), |latency| {
@@ -222,6 +236,12 @@ pub fn details(measured: &Measured) -> String {
         report.phit_hops,
         measured.wall_seconds
     );
+    if let Some(bound) = measured.bound {
+        let _ = writeln!(
+            text,
+            "bound            {bound:.4}: at a higher load some link would have to carry more than it can"
+        );
+    }
     let stages = [
         ("input queues", report.input_queues),
         ("row buffers", report.row_buffers),
@@ -250,7 +270,7 @@ pub fn details(measured: &Measured) -> String {
             links.max
         );
     }
-    if report.non_minimal.is_some() {
+    if report.other_ways.is_some() {
         let hops = report.hops_by_kind.iter();
         let hops: Vec<String> = hops.map(|(kind, n)| format!("{n:.3} {kind}")).collect();
         let _ = writeln!(text, "hops of a flit   {}", hops.join(", "));

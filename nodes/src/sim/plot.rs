@@ -24,7 +24,7 @@ const COLOURS: [RGBColor; 8] = [
 const GREEN: RGBColor = RGBColor(0, 130, 60);
 
 /// Draws mean, 99th percentile and accepted load over offered load, as SVG; of several routing
-/// modes mean and accepted load.
+/// modes mean and accepted load. Bounds, where they are known, are upright lines.
 ///
 /// # Errors
 /// Nothing to draw, or a drawing that fails.
@@ -81,6 +81,57 @@ fn curves(all: &[Measured]) -> Vec<Curve> {
         curves.push(curve("", colour, accepted(part), true));
     }
     curves
+}
+
+/// An upright line at a load that cannot be exceeded.
+struct Bound {
+    name: String,
+    colour: RGBColor,
+    load: f64,
+}
+
+/// The bounds of all curves, each once, in the colour of the first curve that has it.
+fn bounds(all: &[Measured]) -> Vec<Bound> {
+    let parts: Vec<&[Measured]> = all.chunk_by(|a, b| a.routing == b.routing).collect();
+    let is_alone = parts.len() < 2;
+    let mut bounds: Vec<(f64, RGBColor, Vec<&str>)> = Vec::new();
+    for (part, &colour) in parts.into_iter().zip(COLOURS.iter().cycle()) {
+        let Some(load) = part[0].bound else { continue };
+        let name = part[0].routing.unwrap_or("");
+        let colour = if is_alone { BLACK } else { colour };
+        match bounds
+            .iter_mut()
+            .find(|(other, ..)| (other - load).abs() < 1e-3)
+        {
+            Some((.., names)) => names.push(name),
+            None => bounds.push((load, colour, vec![name])),
+        }
+    }
+    let is_one = bounds.len() == 1;
+    let named = |(load, colour, names): (f64, RGBColor, Vec<&str>)| {
+        let whose = if is_one {
+            String::new()
+        } else {
+            common(&names)
+        };
+        let name = format!("bound {load:.3} {whose}").trim_end().to_owned();
+        Bound { name, colour, load }
+    };
+    bounds.into_iter().map(named).collect()
+}
+
+/// What names have in common from their beginning up to a comma, in brackets.
+fn common(names: &[&str]) -> String {
+    let parts = |name: &str| name.split(", ").map(str::to_owned).collect::<Vec<_>>();
+    let mut common = names.first().map_or_else(Vec::new, |name| parts(name));
+    for name in names {
+        let alike = common.iter().zip(parts(name)).take_while(|(a, b)| *a == b);
+        common.truncate(alike.count());
+    }
+    match common.join(", ") {
+        common if common.is_empty() => common,
+        common => format!("({common})"),
+    }
 }
 
 /// What latencies are told in.
@@ -164,6 +215,15 @@ fn draw(
             .map(|&at| Circle::new(at, 3, curve.colour.filled()));
         chart.draw_series(dots)?;
     }
+    let within = |bound: &Bound| bound.load <= right;
+    for Bound { name, colour, load } in bounds(all).into_iter().filter(within) {
+        let line = colour.stroke_width(1);
+        let upright = [(load, 0.0), (load, highest * 1.05)];
+        chart
+            .draw_series(DashedLineSeries::new(upright, 2, 3, line))?
+            .label(name)
+            .legend(move |(x, y)| PathElement::new([(x + 9, y - 6), (x + 9, y + 6)], line));
+    }
     chart
         .configure_series_labels()
         .position(SeriesLabelPosition::UpperLeft)
@@ -174,4 +234,17 @@ fn draw(
     root.present()?;
     drop(chart);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_bounds_share_names_them() {
+        assert_eq!(common(&["steady, one", "steady, other"]), "(steady)");
+        assert_eq!(common(&["steady, one"]), "(steady, one)");
+        assert_eq!(common(&["steady, one", "steadier, one"]), "");
+        assert_eq!(common(&[""]), "");
+    }
 }

@@ -33,6 +33,7 @@ pub(crate) mod encoded;
 pub(crate) mod exchange;
 pub(crate) mod executor;
 pub(crate) mod fault;
+pub(crate) mod grid;
 pub(crate) mod model;
 pub(crate) mod partition;
 pub(crate) mod pattern;
@@ -50,6 +51,7 @@ pub use config::{
 };
 pub use executor::{Executor, Serial, Worker};
 pub use fault::{Broken, Fault, FaultError};
+pub use grid::{Grid, GridPattern};
 pub use model::{CycleModel, DirectModel, NoDirectLinks};
 pub use partition::Partition;
 pub use pattern::{Pattern, PatternError};

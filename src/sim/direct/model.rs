@@ -61,11 +61,27 @@ pub trait CycleModel: Copy + Debug + Default + Eq + Send + Sync + 'static {
     const MESSAGE_BYTES: u8;
     /// Bits of its birth that a packet carries; what is under way longer is dated wrongly.
     const BIRTH_BITS: u32;
+    /// What the other ways are called of [`ChipView::choices`], as reports have it.
+    const OTHER_WAYS: &'static str = "non-minimal";
 
     /// What these options are, for people and programs that read results.
     fn about(options: &Self::Options) -> Map<String, Value> {
         let _ = options;
         Map::new()
+    }
+    /// The highest load of this traffic that everybody can be served at, a fraction of a port's rate: at any higher
+    /// one some link would have to carry more than it can, whatever queues and arbiters do. `None`
+    /// where that is not computed.
+    ///
+    /// # Errors
+    /// See [`ConfigError`].
+    fn bound(
+        topology: &Self::Topology,
+        config: &Config,
+        options: &Self::Options,
+    ) -> Result<Option<f64>, ConfigError> {
+        let _ = (topology, config, options);
+        Ok(None)
     }
     /// Phits of a message if nothing is chosen: request and, if there is one, reply.
     fn message_phits(traffic: &Traffic) -> usize;
@@ -368,7 +384,8 @@ pub struct ChipView {
     pub refused: u64,
     /// Packets that were thrown away for whatever reason, and their phits.
     pub discarded: [u64; 2],
-    /// Packets from its terminals that it sent on minimal and on non-minimal ways.
+    /// Packets that it sent on the ways that come first, such as minimal ones, and on the
+    /// [others](CycleModel::OTHER_WAYS), where it chooses.
     pub choices: [u64; 2],
 }
 

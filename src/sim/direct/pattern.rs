@@ -4,6 +4,7 @@ use core::fmt;
 use core::str::FromStr;
 
 use super::config::{ConfigError, Traffic};
+use super::grid::{Grid, GridPattern};
 use crate::nic::{self, Groups, Mapping};
 use crate::rng::Rng;
 
@@ -25,6 +26,8 @@ pub enum Pattern {
     /// Processors on row *r* of a router's tiles send to random processors on column *r* of the
     /// same router, so that all flows of a row go through one subswitch.
     RowAdversary,
+    /// By the ordinates of processors that stand in a grid.
+    Grid(GridPattern),
 }
 
 impl Default for Pattern {
@@ -57,12 +60,22 @@ pub enum PatternError {
     /// The pattern needs routers of another kind.
     #[error("`{0}` is a pattern for networks of another machine")]
     Elsewhere(String),
+    /// The grid has another shape than the pattern needs.
+    #[error("`{pattern}` needs {need}: this is a grid of {size}")]
+    Grid {
+        /// The pattern.
+        pattern: &'static str,
+        /// What it needs.
+        need: &'static str,
+        /// The sizes.
+        size: String,
+    },
     /// Nobody would send anything.
     #[error("with this pattern nobody sends anything in this topology")]
     Silent,
 }
 
-pub(crate) const NAMES: [&str; 13] = [
+pub(crate) const NAMES: [&str; 21] = [
     "uniform",
     "bit-complement",
     "transpose",
@@ -76,6 +89,14 @@ pub(crate) const NAMES: [&str; 13] = [
     "hotspot",
     "row-adversary",
     "group-adversarial",
+    GridPattern::ALL[0].name(),
+    GridPattern::ALL[1].name(),
+    GridPattern::ALL[2].name(),
+    GridPattern::ALL[3].name(),
+    GridPattern::ALL[4].name(),
+    GridPattern::ALL[5].name(),
+    GridPattern::ALL[6].name(),
+    GridPattern::ALL[7].name(),
 ];
 
 impl FromStr for Pattern {
@@ -88,6 +109,10 @@ impl FromStr for Pattern {
             "asymmetric" => return Ok(Self::Asymmetric),
             "row-adversary" => return Ok(Self::RowAdversary),
             _ => {}
+        }
+        let mut grid = GridPattern::ALL.into_iter();
+        if let Some(pattern) = grid.find(|pattern| pattern.name() == text) {
+            return Ok(Self::Grid(pattern));
         }
         let mut plain = nic::TrafficPattern::PLAIN.into_iter();
         let common = match plain.find(|pattern| pattern.name() == text) {
@@ -131,6 +156,7 @@ impl fmt::Display for Pattern {
             Self::Diagonal => "diagonal",
             Self::Asymmetric => "asymmetric",
             Self::RowAdversary => "row-adversary",
+            Self::Grid(pattern) => pattern.name(),
             Self::Common(nic::TrafficPattern::Hotspot { targets, percent }) => {
                 let targets: Vec<String> = targets.iter().map(u16::to_string).collect();
                 return write!(f, "hotspot:{}:{percent}", targets.join(","));
@@ -147,6 +173,8 @@ pub(crate) struct Population<'a> {
     pub numbers: &'a [u32],
     /// Terminals of each processor.
     pub slices: u32,
+    /// Where processors stand, if that is in a grid.
+    pub grid: Option<&'a Grid>,
 }
 
 /// A pattern over the processors of one topology.
@@ -210,6 +238,11 @@ impl Destinations {
                 special(pattern, n as u32)
                     .ok_or_else(|| PatternError::Elsewhere(pattern.to_string()))?
             }
+            Pattern::Grid(of) => {
+                let grid = population.grid;
+                let grid = grid.ok_or_else(|| PatternError::Elsewhere(pattern.to_string()))?;
+                grid.rule(*of, n, population.slices)?
+            }
             Pattern::Common(nic::TrafficPattern::Uniform) => Rule::Uniform,
             Pattern::Common(nic::TrafficPattern::Hotspot { targets, percent }) => Rule::Hot {
                 targets: places(&population.numbers[..n], targets)?,
@@ -246,6 +279,44 @@ impl Destinations {
             Rule::NextGroup(groups) => groups.count() < 2,
             Rule::Lists { starts, .. } => {
                 starts[terminal as usize] == starts[terminal as usize + 1]
+            }
+        }
+    }
+
+    /// The processors that a terminal sends to, with the part of its messages that each gets; none
+    /// of one that is silent. No processor comes twice.
+    pub(crate) fn shares(&self, terminal: u64) -> Vec<(u32, f64)> {
+        if self.is_silent(terminal) {
+            return Vec::new();
+        }
+        let n = self.participants;
+        let i = terminal % self.processors;
+        let alike = |to: &mut dyn Iterator<Item = u32>| {
+            let to: Vec<u32> = to.collect();
+            let share = 1.0 / to.len() as f64;
+            to.into_iter().map(|to| (to, share)).collect()
+        };
+        let others = || (0..n as u32).filter(|&to| u64::from(to) != i);
+        match &self.rule {
+            Rule::Uniform => alike(&mut others()),
+            Rule::Map(mapping) => vec![(mapping.image(i as usize) as u32, 1.0)],
+            Rule::Hot { targets, percent } => {
+                let hot = *percent as f64 / 100.0 / targets.len() as f64;
+                let own = targets.iter().filter(|&&to| u64::from(to) == i).count() as f64;
+                let rest = (1.0 - *percent as f64 / 100.0 + own * hot) / (n - 1) as f64;
+                let times = |to: u32| targets.iter().filter(|&&hot| hot == to).count() as f64;
+                others().map(|to| (to, rest + hot * times(to))).collect()
+            }
+            Rule::Diagonal if n == 1 => vec![(0, 1.0)],
+            Rule::Diagonal => vec![(i as u32, 2.0 / 3.0), (((i + 1) % n) as u32, 1.0 / 3.0)],
+            Rule::Asymmetric => {
+                let half = (n / 2).max(1);
+                alike(&mut (0..n / half).map(|part| (i % half + half * part) as u32))
+            }
+            Rule::NextGroup(groups) => alike(&mut groups.next_of(i as usize).iter().copied()),
+            Rule::Lists { starts, list } => {
+                let (from, to) = (starts[terminal as usize], starts[terminal as usize + 1]);
+                alike(&mut list[from as usize..to as usize].iter().copied())
             }
         }
     }
@@ -305,6 +376,68 @@ fn places(processors: &[u32], numbers: &[u16]) -> Result<Vec<u32>, PatternError>
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn shares_are_those_of_many_draws() {
+        let numbers: Vec<u32> = (0..9).collect();
+        let grid = Grid::new([3, 3], (0..9).map(|at| [at % 3, at / 3]));
+        let population = Population {
+            numbers: &numbers,
+            slices: 1,
+            grid: Some(&grid),
+        };
+        let special = |pattern: &Pattern, _| match pattern {
+            Pattern::RowAdversary => None,
+            _ => Some(Rule::next_group([0, 0, 1, 1, 1, 2, 2, 2, 2].into_iter())),
+        };
+        for (name, participants) in [
+            ("uniform", 9),
+            ("tornado", 8),
+            ("hotspot:1,4:30", 7),
+            ("hotspot:3,3,5:60", 9),
+            ("diagonal", 9),
+            ("diagonal", 1),
+            ("asymmetric", 9),
+            ("asymmetric", 4),
+            ("group-adversarial", 9),
+            ("grid-transpose", 9),
+            ("grid-rotation", 8),
+        ] {
+            let traffic = Traffic {
+                pattern: name.parse().unwrap(),
+                participants: Some(participants),
+                ..Traffic::default()
+            };
+            let all = Destinations::new(&traffic, population, 1, special).unwrap();
+            let mut rng = Rng::new(1, 1);
+            let mut senders = 0;
+            for terminal in 0..9 {
+                let shares = all.shares(terminal);
+                assert_eq!(shares.is_empty(), all.is_silent(terminal), "{name}");
+                if shares.is_empty() {
+                    continue;
+                }
+                senders += 1;
+                const DRAWS: u32 = 20_000;
+                let mut drawn = [0; 9];
+                (0..DRAWS).for_each(|_| drawn[all.draw(terminal, &mut rng) as usize] += 1);
+                let mut said = [0.0; 9];
+                for (to, share) in shares {
+                    assert_eq!(said[to as usize], 0.0, "{name}: {to} comes twice");
+                    said[to as usize] = share;
+                }
+                assert!((said.iter().sum::<f64>() - 1.0).abs() < 1e-9, "{name}");
+                for (said, drawn) in said.into_iter().zip(drawn) {
+                    let drawn = f64::from(drawn) / f64::from(DRAWS);
+                    assert!(
+                        (said - drawn).abs() < 0.02,
+                        "{name} {terminal} {said} {drawn}"
+                    );
+                }
+            }
+            assert!(senders > 0, "{name}");
+        }
+    }
 
     #[test]
     fn names_are_read_and_written() {

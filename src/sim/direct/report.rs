@@ -101,9 +101,9 @@ pub struct Report {
     pub links: Vec<(&'static str, LinkUse)>,
     /// Links of each kind that a phit passed on average, over the measurement.
     pub hops_by_kind: Vec<(&'static str, f64)>,
-    /// Of the packets that routers took from their terminals in the measurement, the share that
-    /// they sent on non-minimal ways; `None` where routers have no such choice.
-    pub non_minimal: Option<f64>,
+    /// Of the decisions of routers in the measurement, the share that fell for the other ways, such
+    /// as non-minimal ones, with what the machine calls these; `None` where there is no choice.
+    pub other_ways: Option<(&'static str, f64)>,
     /// How evenly sources were served.
     pub fairness: Fairness,
     /// Packets that routers have thrown away because of a fault.

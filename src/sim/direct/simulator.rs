@@ -46,6 +46,13 @@ pub trait Simulator: Debug {
     /// Its options, for people and programs that read results.
     fn about(&self) -> Map<String, Value>;
 
+    /// The highest load of the traffic of `config` that a network can serve everybody at: see
+    /// [`CycleModel::bound`].
+    ///
+    /// # Errors
+    /// See [`ConfigError`].
+    fn bound(&self, network: &dyn Network, config: &Config) -> Result<Option<f64>, ConfigError>;
+
     /// A network of this machine with the traffic of `config`, cut into this number of partitions,
     /// which makes no difference to what happens. Encoded links have been brought up.
     ///
@@ -79,6 +86,10 @@ impl<M: CycleModel> Simulator for Chosen<M> {
         M::about(&self.options)
     }
 
+    fn bound(&self, network: &dyn Network, config: &Config) -> Result<Option<f64>, ConfigError> {
+        M::bound(topology::<M>(network)?, config, &self.options)
+    }
+
     fn build(
         &self,
         network: &dyn Network,
@@ -87,9 +98,7 @@ impl<M: CycleModel> Simulator for Chosen<M> {
         partitions: usize,
         executor: &mut dyn Executor,
     ) -> Result<Box<dyn Run>, ConfigError> {
-        let Some(topology) = network.of_machine::<M::Topology>() else {
-            return Err(ConfigError::Elsewhere(network.name().to_owned()));
-        };
+        let topology = topology::<M>(network)?;
         let options = &self.options;
         let simulation = match links {
             Links::Direct => Simulation::<M>::new(topology, config, options, partitions),
@@ -99,4 +108,10 @@ impl<M: CycleModel> Simulator for Chosen<M> {
         };
         Ok(Box::new(simulation?))
     }
+}
+
+/// The network as one of the machine's.
+fn topology<M: CycleModel>(network: &dyn Network) -> Result<&M::Topology, ConfigError> {
+    let elsewhere = || ConfigError::Elsewhere(network.name().to_owned());
+    network.of_machine().ok_or_else(elsewhere)
 }

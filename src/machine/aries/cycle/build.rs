@@ -229,6 +229,7 @@ fn destinations(topology: &Dragonfly, config: &Config) -> Result<Destinations, C
     let population = Population {
         numbers: &numbers,
         slices: 1,
+        grid: None,
     };
     Destinations::new(
         &config.traffic,

@@ -98,7 +98,7 @@ fn an_idle_router_has_the_latency_of_its_stages() {
     );
     let latency = report.latency_cycles;
     assert_eq!((latency.min, latency.max), (ONE_ROUTER, ONE_ROUTER));
-    assert_eq!((report.hops_mean, report.non_minimal), (1.0, None));
+    assert_eq!((report.hops_mean, report.other_ways), (1.0, None));
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn every_mode_keeps_the_rules() {
             config.traffic.message_bytes = if load < 500_000 { 20 } else { 64 };
             let report = run(&topology, &config, 1);
             assert!(report.packets > 1_000, "{routing:?} {pattern}");
-            let share = report.non_minimal.unwrap();
+            let share = report.other_ways.unwrap().1;
             match routing {
                 Routing::Minimal | Routing::Ordered => assert_eq!(share, 0.0),
                 Routing::Valiant | Routing::OrderedNonMinimal => assert!(share > 0.9),
@@ -234,7 +234,7 @@ fn long_cables_send_nobody_round() {
     let share = |metres| {
         let mut config = config(200_000, Routing::Adaptive0);
         config.aries = AriesOptions::with_metres(Routing::Adaptive0, metres);
-        run(&topology, &config, 1).non_minimal.unwrap()
+        run(&topology, &config, 1).other_ways.unwrap().1
     };
     for metres in [[1, 3, 20], [1, 3, 35]] {
         let share = share(metres);
@@ -255,10 +255,8 @@ fn where_nobody_waits_a_packet_grain_costs_the_flits_behind_the_head() {
     };
     let [flits, packets] = [Grain::Flit, Grain::Packet].map(run);
     assert_eq!(flits.packets, packets.packets);
-    assert_eq!(
-        (flits.non_minimal, packets.non_minimal),
-        (Some(0.0), Some(0.0))
-    );
+    let none = Some(("non-minimal", 0.0));
+    assert_eq!((flits.other_ways, packets.other_ways), (none, none));
     assert!((flits.hops_mean - packets.hops_mean).abs() < 0.02);
     // Behind the head come its 13 flits once per router: at the first one two in a cycle, at the
     // others with tenth cycles between them; out to the NIC they keep up with it.
@@ -352,7 +350,7 @@ fn links_and_routers_break_and_come_back_while_it_runs() {
         .map(|link| format!("link {link} down at 2us"))
         .collect();
     let report = broken(&topology, &between, false);
-    assert!(report.non_minimal > whole.non_minimal, "{report:?}");
+    assert!(report.other_ways > whole.other_ways, "{report:?}");
     // Twice at once is broken until it has been mended twice.
     let other = format!("link {} down at 4us for 2us", blue[0]);
     broken(&topology, &[one, other], false);

@@ -226,6 +226,7 @@ pub(crate) fn destinations(
     let population = Population {
         numbers: &numbers,
         slices: topology.slices.into(),
+        grid: None,
     };
     Destinations::new(traffic, population, seed, |pattern, participants| {
         (*pattern == Pattern::RowAdversary).then(|| rows_to_columns(topology, wiring, participants))

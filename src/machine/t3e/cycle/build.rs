@@ -8,6 +8,7 @@ use crate::machine::t3e::link::FlitLinkConfig;
 use crate::machine::t3e::router::{LINK_CYCLES, PORTS, PROCESSOR_CYCLES, T3eRouter};
 use crate::machine::t3e::topology::Torus;
 use crate::net::{Network as _, NodeRef, PlanError, Profile, Runtime};
+use crate::sim::direct::Grid;
 use crate::sim::direct::build::{self, DirectLinks, Windows};
 use crate::sim::direct::config::{Config, ConfigError};
 use crate::sim::direct::encoded::build as encoded;
@@ -22,10 +23,10 @@ use crate::time::Time;
 type Shared = crate::sim::direct::shared::Shared<T3e>;
 
 /// The torus that is simulated: that of the description, as the options have it.
-struct Of(Torus);
+pub(super) struct Of(pub(super) Torus);
 
 impl Of {
-    fn new(topology: &Torus, options: &T3eOptions) -> Self {
+    pub(super) fn new(topology: &Torus, options: &T3eOptions) -> Self {
         Self(topology.choosing(options.adaptive, options.channels))
     }
 
@@ -131,7 +132,7 @@ fn shared(
     (config, options): (&Config, &T3eOptions),
 ) -> Result<Shared, ConfigError> {
     let traffic = &config.traffic;
-    let numbers = participants(topology);
+    let (numbers, to) = destinations(topology, config)?;
     let format = Format {
         operation: options.operation,
         bytes: traffic.message_bytes,
@@ -141,13 +142,24 @@ fn shared(
     };
     let [request, response] = format.commands().map(|command| command.flits());
     let flits = request + usize::from(traffic.request_reply) * response;
+    let births = Births::new(traffic, flits, 1);
+    Ok(Shared::new(births, to, traffic.request_reply, format))
+}
+
+/// The processors that take part, and who of them sends to whom, by their places.
+pub(super) fn destinations(
+    topology: &Torus,
+    config: &Config,
+) -> Result<(Vec<u32>, Destinations), ConfigError> {
+    let numbers = participants(topology);
+    let grid = grid(topology, &numbers);
     let population = Population {
         numbers: &numbers,
         slices: 1,
+        grid: Some(&grid),
     };
-    let to = Destinations::new(traffic, population, config.seed, |_, _| None)?;
-    let births = Births::new(traffic, flits, 1);
-    Ok(Shared::new(births, to, traffic.request_reply, format))
+    let to = Destinations::new(&config.traffic, population, config.seed, |_, _| None)?;
+    Ok((numbers, to))
 }
 
 /// The logical processors that send and are sent to: all but those whose nodes are cut off.
@@ -156,6 +168,17 @@ fn participants(topology: &Torus) -> Vec<u32> {
     let numbered = (0..).zip(topology.destinations());
     let linked = numbered.filter(|(_, node)| !broken.is_isolated(**node));
     linked.map(|(number, _)| number).collect()
+}
+
+/// Where the processors of these numbers stand: X first, partial planes at the end of Z.
+fn grid(topology: &Torus, numbers: &[u32]) -> Grid {
+    let shape = topology.shape();
+    let nodes = topology.destinations();
+    let at = |&number: &u32| shape.place(nodes[number as usize]).0.map(u16::from);
+    let planes = shape.partial().iter().map(|block| u16::from(block[2]));
+    let mut size = shape.size().map(u16::from);
+    size[2] += planes.sum::<u16>();
+    Grid::new(size, numbers.iter().map(at))
 }
 
 /// The place among them of the processor at a node, if it is one.

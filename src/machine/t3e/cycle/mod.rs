@@ -9,6 +9,7 @@
 //!
 //! A window is as long as a link between routers takes: three clocks.
 
+mod bound;
 mod build;
 mod credits;
 mod direct_router;
@@ -62,9 +63,19 @@ impl CycleModel for T3e {
     const MAX_MESSAGE_BYTES: u8 = 64;
     const MESSAGE_BYTES: u8 = 64;
     const BIRTH_BITS: u32 = 48;
+    /// All ways are minimal: what routers choose is a channel.
+    const OTHER_WAYS: &'static str = "adaptive";
 
     fn about(options: &T3eOptions) -> Map<String, Value> {
         options.about()
+    }
+
+    fn bound(
+        topology: &Torus,
+        config: &Config,
+        options: &T3eOptions,
+    ) -> Result<Option<f64>, ConfigError> {
+        bound::bound(topology, config, options)
     }
 
     fn message_phits(traffic: &Traffic) -> usize {

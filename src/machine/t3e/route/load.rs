@@ -1,4 +1,4 @@
-//! How much deterministic packets load the links.
+//! How much packets load the links.
 
 use super::broken::Broken;
 use super::direction::Direction;
@@ -7,15 +7,17 @@ use super::shape::Shape;
 use super::tables::Tables;
 use super::walk::{Stray, walk};
 
+/// Packets from a node to a logical processor, and how many: any part of one may be meant.
+pub type Flow = (u32, u32, f64);
+
 /// Packets on each link, by the node that sends on it and the direction.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Loads {
-    packets: Vec<[u32; 6]>,
+    pub(super) packets: Vec<[f64; 6]>,
 }
 
 impl Loads {
-    /// Those of packets between nodes and logical processors, each on its deterministic way. Packets
-    /// that have none are left out.
+    /// Those of flows, each on its deterministic way. Flows that have none are left out.
     ///
     /// # Errors
     /// If a packet strays.
@@ -27,38 +29,43 @@ impl Loads {
         broken: &Broken,
         registers: &[RouteRegisters],
         tables: &Tables,
-        packets: impl Iterator<Item = (u32, u32)>,
+        flows: impl Iterator<Item = Flow>,
     ) -> Result<Self, Stray> {
-        let mut loads = vec![[0; 6]; shape.nodes() as usize];
-        for (from, pe) in packets {
+        let mut loads = Self::none(shape);
+        for (from, pe, packets) in flows {
             let Some(entry) = tables.route(from, pe) else {
                 continue;
             };
             let to = tables.destinations()[pe as usize];
             for channel in walk(shape, broken, registers, from, to, &entry)? {
-                loads[channel.node as usize][channel.direction.index()] += 1;
+                loads.add(channel.node, channel.direction, packets);
             }
         }
-        Ok(Self { packets: loads })
+        Ok(loads)
+    }
+
+    /// Nothing at all.
+    pub(super) fn none(shape: &Shape) -> Self {
+        Self {
+            packets: vec![[0.0; 6]; shape.nodes() as usize],
+        }
+    }
+
+    pub(super) fn add(&mut self, node: u32, direction: Direction, packets: f64) {
+        self.packets[node as usize][direction.index()] += packets;
     }
 
     /// Packets on a link.
     ///
     /// # Panics
     /// If there is no such node.
-    pub fn on(&self, node: u32, direction: Direction) -> u32 {
+    pub fn on(&self, node: u32, direction: Direction) -> f64 {
         self.packets[node as usize][direction.index()]
     }
 
     /// Packets on the link that has most.
-    pub fn most(&self) -> u32 {
-        self.packets.iter().flatten().copied().max().unwrap_or(0)
-    }
-
-    /// What part of the rate of a link each node can send of such packets, if it sends `per_node` of
-    /// them each time: no network does better without adaptive routing.
-    pub fn bound(&self, per_node: u32) -> f64 {
-        f64::from(per_node) / f64::from(self.most())
+    pub fn most(&self) -> f64 {
+        self.packets.iter().flatten().copied().fold(0.0, f64::max)
     }
 }
 
@@ -91,13 +98,13 @@ mod tests {
             }
         }
 
-        fn loads(&self, packets: impl Iterator<Item = (u32, u32)>) -> Loads {
+        fn loads(&self, flows: impl Iterator<Item = Flow>) -> Loads {
             let loads = Loads::of(
                 &self.shape,
                 &self.broken,
                 &self.registers,
                 &self.tables,
-                packets,
+                flows,
             );
             loads.expect("all arrive")
         }
@@ -106,7 +113,7 @@ mod tests {
         fn pattern(&self, to: fn([u8; 3]) -> [u8; 3]) -> Loads {
             self.loads((0..self.shape.nodes()).map(|node| {
                 let to = Place(to(self.shape.place(node).0));
-                (node, self.shape.node(to).expect("a place of it"))
+                (node, self.shape.node(to).expect("a place of it"), 1.0)
             }))
         }
     }
@@ -122,25 +129,25 @@ mod tests {
 
     #[test]
     fn patterns_have_bounds() {
-        type Pattern = (&'static str, fn([u8; 3]) -> [u8; 3], u32);
+        type Pattern = (&'static str, fn([u8; 3]) -> [u8; 3], f64);
         let machine = Machine::new("8x8x8");
         let patterns: [Pattern; 8] = [
-            ("xy transpose", |[x, y, z]| [y, x, z], 4),
-            ("zx reversal", |[x, y, z]| [z, y, x], 4),
-            ("rotation", |[x, y, z]| [y, z, x], 7),
-            ("complement", |place| place.map(|at| 7 - at), 8),
+            ("xy transpose", |[x, y, z]| [y, x, z], 4.0),
+            ("zx reversal", |[x, y, z]| [z, y, x], 4.0),
+            ("rotation", |[x, y, z]| [y, z, x], 7.0),
+            ("complement", |place| place.map(|at| 7 - at), 8.0),
             (
                 "bit reversal",
                 |place| of_number(number(place).reverse_bits() >> 7),
-                10,
+                10.0,
             ),
             (
                 "shuffle",
                 |place| of_number(number(place) << 1 & 0x1ff | number(place) >> 8),
-                6,
+                6.0,
             ),
-            ("tornado", |[x, y, z]| [(x + 3) % 8, y, z], 3),
-            ("opposite node", |place| place.map(|at| at ^ 4), 2),
+            ("tornado", |[x, y, z]| [(x + 3) % 8, y, z], 3.0),
+            ("opposite node", |place| place.map(|at| at ^ 4), 2.0),
         ];
         let found = patterns.map(|(name, to, _)| (name, machine.pattern(to).most()));
         assert_eq!(found, patterns.map(|(name, _, most)| (name, most)));
@@ -148,15 +155,17 @@ mod tests {
 
     #[test]
     fn uniform_packets_load_all_links_alike() {
-        for (text, bound) in [("8x8x8", 1.0), ("4x4x4", 2.0), ("4x8x4", 1.0)] {
+        // Of as many packets as there are nodes, sent by each of them.
+        for (text, most) in [("8x8x8", 1.0), ("4x4x4", 0.5), ("4x8x4", 1.0)] {
             let machine = Machine::new(text);
             let nodes = machine.shape.nodes();
-            let loads = machine.loads((0..nodes * nodes).map(|pair| (pair / nodes, pair % nodes)));
-            assert_eq!(loads.bound(nodes), bound, "{text}");
+            let pairs = (0..nodes * nodes).map(|pair| (pair / nodes, pair % nodes, 1.0));
+            let loads = machine.loads(pairs);
+            assert_eq!(loads.most(), f64::from(nodes) * most, "{text}");
             let size = machine.shape.size();
             for (node, direction, peer) in machine.shape.links() {
                 // A quarter of the ring on average, on two links.
-                let expected = nodes * u32::from(size[direction.dimension()]) / 8;
+                let expected = f64::from(nodes * u32::from(size[direction.dimension()]) / 8);
                 assert_eq!(loads.on(node, direction), expected);
                 assert_eq!(loads.on(peer, direction.opposite()), expected);
             }

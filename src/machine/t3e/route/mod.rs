@@ -3,13 +3,15 @@
 //!
 //! Besides, what one knows of a whole machine: its [shape](Shape), what is [broken](Broken), the
 //! [tables](generate()) of its routers and the [proof](dependency) that they make no circle, the
-//! [ways](walk()) of packets and what follows from them: [clocks], [loads](load), [faults].
+//! [ways](walk()) of packets and what follows from them: [clocks], [loads](load) and how evenly they
+//! can be [divided](division), [faults].
 
 pub mod broken;
 pub mod clocks;
 pub mod decision;
 pub mod dependency;
 pub mod direction;
+pub mod division;
 pub mod entry;
 pub mod faults;
 pub mod generate;

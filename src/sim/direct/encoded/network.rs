@@ -62,6 +62,7 @@ pub(crate) fn partitioned<M: CycleModel>(
     let population = Population {
         numbers: &numbers,
         slices: 1,
+        grid: None,
     };
     let to = Destinations::new(traffic, population, seed, |_, _| None)?;
     let births = Births::new(traffic, M::message_phits(traffic), 1);

@@ -46,7 +46,8 @@ impl<M: CycleModel> Simulation<M> {
             input_queues: stage(0),
             row_buffers: stage(1),
             column_buffers: stage(2),
-            non_minimal: non_minimal(before.choices, after.choices),
+            other_ways: other_ways(before.choices, after.choices)
+                .map(|share| (M::OTHER_WAYS, share)),
             source_backlog: after.backlog as f64 / self.senders as f64,
             ..Report::default()
         };
@@ -166,10 +167,10 @@ impl<M: CycleModel> Simulation<M> {
     }
 }
 
-/// The share of packets that were sent on non-minimal ways, where there is a choice.
-fn non_minimal(before: [u64; 2], after: [u64; 2]) -> Option<f64> {
-    let [minimal, other] = [0, 1].map(|i| after[i] - before[i]);
-    let all = minimal + other;
+/// The share of decisions that fell for other ways than the first, where there is a choice.
+fn other_ways(before: [u64; 2], after: [u64; 2]) -> Option<f64> {
+    let [first, other] = [0, 1].map(|i| after[i] - before[i]);
+    let all = first + other;
     (all > 0).then(|| other as f64 / all as f64)
 }
 

@@ -1,0 +1,326 @@
+//! Patterns by ordinates, for networks whose processors stand in a grid.
+
+use super::pattern::{PatternError, Rule};
+
+/// Who sends to whom in a grid of `d` dimensions. `a[0]` to `a[d-1]` are the ordinates of the sender,
+/// `b` those of its partner, `k` the sizes of the grid. The *number* of a place is
+/// `a[0] + k[0] (a[1] + k[1] (a[2] + ...))`, the first ordinate counting fastest.
+///
+/// Each is a permutation of the places. Who is its own partner, or whose partner's place is empty or
+/// takes no part, stays silent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GridPattern {
+    /// The first two ordinates exchanged: `b = (a[1], a[0], a[2], ...)`. The first two sizes have to be
+    /// the same.
+    Transpose,
+    /// All ordinates in the opposite order: `b[i] = a[d-1-i]`. The sizes have to be the same from
+    /// both ends.
+    Reversal,
+    /// Every ordinate takes the place of the one before it, the first that of the last:
+    /// `b = (a[1], a[2], ..., a[0])`. All sizes have to be the same.
+    Rotation,
+    /// The mirror image: `b[i] = k[i] - 1 - a[i]`.
+    Complement,
+    /// Round every ring as far as no way back is as short: `b[i] = a[i] + ceil(k[i]/2) - 1` modulo
+    /// `k[i]` (BookSim's tornado).
+    Tornado,
+    /// Half-way round every ring: `b[i] = a[i] + floor(k[i]/2)` modulo `k[i]`.
+    Opposite,
+    /// The bits of the place's number reversed. There has to be a power of two of places.
+    BitReverse,
+    /// The bits of the place's number rotated by one towards the higher ones. There has to be a power
+    /// of two of places.
+    Shuffle,
+}
+
+impl GridPattern {
+    /// All of them, in the order in which they are told to users.
+    pub(crate) const ALL: [Self; 8] = [
+        Self::Transpose,
+        Self::Reversal,
+        Self::Rotation,
+        Self::Complement,
+        Self::Tornado,
+        Self::Opposite,
+        Self::BitReverse,
+        Self::Shuffle,
+    ];
+
+    /// The pattern's name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Transpose => "grid-transpose",
+            Self::Reversal => "grid-reversal",
+            Self::Rotation => "grid-rotation",
+            Self::Complement => "grid-complement",
+            Self::Tornado => "grid-tornado",
+            Self::Opposite => "grid-opposite",
+            Self::BitReverse => "grid-bit-reverse",
+            Self::Shuffle => "grid-shuffle",
+        }
+    }
+
+    /// What a grid of this size lacks to have the pattern.
+    fn lacks(self, size: &[u16]) -> Option<&'static str> {
+        let mirrored = || size.iter().eq(size.iter().rev());
+        let alike = || size.windows(2).all(|pair| pair[0] == pair[1]);
+        let (fits, need) = match self {
+            Self::Transpose => (
+                size.len() > 1 && size[0] == size[1],
+                "as many places in the second dimension as in the first",
+            ),
+            Self::Reversal => (mirrored(), "the same sizes from both ends"),
+            Self::Rotation => (alike(), "the same size in all dimensions"),
+            Self::BitReverse | Self::Shuffle => {
+                let places: u64 = size.iter().map(|&size| u64::from(size)).product();
+                (places.is_power_of_two(), "a power of two of places")
+            }
+            Self::Complement | Self::Tornado | Self::Opposite => (true, ""),
+        };
+        (!fits).then_some(need)
+    }
+
+    /// The ordinates that the processor at `from` sends to, in a grid of this size that
+    /// [has](Self::lacks) the pattern.
+    fn image(self, from: &[u16], size: &[u16]) -> Vec<u16> {
+        let dimensions = size.len();
+        let shifted = |by: fn(u16) -> u16| {
+            let around = from.iter().zip(size);
+            around
+                .map(|(&a, &k)| ((u32::from(a) + u32::from(by(k))) % u32::from(k)) as u16)
+                .collect()
+        };
+        match self {
+            Self::Transpose => {
+                let mut to = from.to_vec();
+                to.swap(0, 1);
+                to
+            }
+            Self::Reversal => from.iter().rev().copied().collect(),
+            Self::Rotation => (0..dimensions)
+                .map(|i| from[(i + 1) % dimensions])
+                .collect(),
+            Self::Complement => from.iter().zip(size).map(|(&a, &k)| k - 1 - a).collect(),
+            Self::Tornado => shifted(|k| k.div_ceil(2) - 1),
+            Self::Opposite => shifted(|k| k / 2),
+            Self::BitReverse | Self::Shuffle => {
+                let places: usize = size.iter().map(|&k| usize::from(k)).product();
+                let bits = places.ilog2();
+                let number = number(from, size);
+                ordinates(
+                    match self {
+                        Self::Shuffle => {
+                            (number << 1 | number >> bits.saturating_sub(1)) & (places - 1)
+                        }
+                        _ => (0..bits).fold(0, |to, b| to | (number >> b & 1) << (bits - 1 - b)),
+                    },
+                    size,
+                )
+            }
+        }
+    }
+}
+
+/// The number of a place.
+fn number(at: &[u16], size: &[u16]) -> usize {
+    let ordinates = at.iter().zip(size).rev();
+    ordinates.fold(0, |number, (&a, &k)| {
+        number * usize::from(k) + usize::from(a)
+    })
+}
+
+/// The place of a number.
+fn ordinates(mut number: usize, size: &[u16]) -> Vec<u16> {
+    let ordinate = |&k: &u16| {
+        let a = number % usize::from(k);
+        number /= usize::from(k);
+        a as u16
+    };
+    size.iter().map(ordinate).collect()
+}
+
+/// Processors that stand in a grid: where each of them does. Not every place has to have one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Grid {
+    size: Vec<u16>,
+    /// The number of each processor's place.
+    places: Vec<usize>,
+}
+
+impl Grid {
+    /// A grid of this size, with the ordinates of each processor in the order of the population.
+    ///
+    /// # Panics
+    /// If a processor stands outside, or the grid has no place.
+    pub fn new<const D: usize>(
+        size: [u16; D],
+        processors: impl IntoIterator<Item = [u16; D]>,
+    ) -> Self {
+        assert!(D > 0 && size.iter().all(|&k| k > 0), "a grid has places");
+        let place = |at: [u16; D]| {
+            assert!(at.iter().zip(&size).all(|(a, k)| a < k), "within the grid");
+            number(&at, &size)
+        };
+        Self {
+            places: processors.into_iter().map(place).collect(),
+            size: size.to_vec(),
+        }
+    }
+
+    /// The pattern among the first `participants` processors, who have `slices` terminals each.
+    pub(crate) fn rule(
+        &self,
+        pattern: GridPattern,
+        participants: usize,
+        slices: u32,
+    ) -> Result<Rule, PatternError> {
+        if let Some(need) = pattern.lacks(&self.size) {
+            let size: Vec<String> = self.size.iter().map(u16::to_string).collect();
+            return Err(PatternError::Grid {
+                pattern: pattern.name(),
+                need,
+                size: size.join("x"),
+            });
+        }
+        let all: usize = self.size.iter().map(|&k| usize::from(k)).product();
+        let mut standing = vec![None; all];
+        for (processor, &place) in (0..participants as u32).zip(&self.places) {
+            standing[place] = Some(processor);
+        }
+        let (mut starts, mut list) = (vec![0], Vec::new());
+        for _ in 0..slices {
+            for (processor, &place) in (0..).zip(&self.places) {
+                let to = pattern.image(&ordinates(place, &self.size), &self.size);
+                let to = standing[number(&to, &self.size)];
+                list.extend(to.filter(|&to| to != processor));
+                starts.push(list.len() as u32);
+            }
+        }
+        Ok(Rule::Lists { starts, list })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The partners of all places of a full grid, as ordinates.
+    fn partners<const D: usize>(pattern: GridPattern, size: [u16; D]) -> Vec<([u16; D], Vec<u16>)> {
+        let all: usize = size.iter().map(|&k| usize::from(k)).product();
+        let places = (0..all).map(|place| ordinates(place, &size));
+        let pairs = places.map(|from| {
+            let to = pattern.image(&from, &size);
+            (from.try_into().expect("as many ordinates"), to)
+        });
+        pairs.collect()
+    }
+
+    const SIZES: [[u16; 3]; 6] = [
+        [8, 8, 8],
+        [4, 4, 2],
+        [2, 8, 2],
+        [3, 3, 3],
+        [5, 1, 5],
+        [6, 4, 3],
+    ];
+
+    #[test]
+    fn numbers_count_the_first_ordinate_fastest() {
+        assert_eq!(number(&[3, 2, 1], &[4, 8, 2]), 3 + 4 * (2 + 8));
+        for size in SIZES {
+            let all: usize = size.iter().map(|&k| usize::from(k)).product();
+            for place in 0..all {
+                assert_eq!(number(&ordinates(place, &size), &size), place);
+            }
+        }
+    }
+
+    #[test]
+    fn every_pattern_is_a_permutation_of_the_places() {
+        let mut had = [0; GridPattern::ALL.len()];
+        for size in SIZES {
+            for (pattern, had) in GridPattern::ALL.into_iter().zip(&mut had) {
+                if pattern.lacks(&size).is_some() {
+                    continue;
+                }
+                *had += 1;
+                let pairs = partners(pattern, size);
+                let mut to: Vec<&Vec<u16>> = pairs.iter().map(|(_, to)| to).collect();
+                assert!(to.iter().all(|to| to.iter().zip(size).all(|(&a, k)| a < k)));
+                to.sort();
+                to.dedup();
+                assert_eq!(to.len(), pairs.len(), "{pattern:?} {size:?}");
+            }
+        }
+        // In how many of the sizes there are these patterns.
+        assert_eq!(had, [3, 4, 2, 6, 6, 6, 3, 3]);
+    }
+
+    #[test]
+    fn partners_are_where_the_names_say() {
+        use GridPattern as P;
+        for (pattern, from, to) in [
+            (P::Transpose, [1, 2, 3], [2, 1, 3]),
+            (P::Reversal, [1, 2, 3], [3, 2, 1]),
+            (P::Rotation, [1, 2, 3], [2, 3, 1]),
+            (P::Complement, [1, 2, 3], [6, 5, 4]),
+            (P::Tornado, [1, 2, 6], [4, 5, 1]),
+            (P::Opposite, [1, 2, 6], [5, 6, 2]),
+            // 011 010 001 backwards is 100 010 110.
+            (P::BitReverse, [1, 2, 3], [6, 2, 4]),
+            // To the left by one: 110 100 010.
+            (P::Shuffle, [1, 2, 3], [2, 4, 6]),
+            (P::Shuffle, [0, 0, 4], [1, 0, 0]),
+        ] {
+            assert_eq!(pattern.image(&from, &[8, 8, 8]), to, "{pattern:?}");
+        }
+        // An odd ring has no opposite, and both ways round half of it are one hop from each other.
+        assert_eq!(P::Tornado.image(&[4, 0], &[5, 2]), [1, 0]);
+        assert_eq!(P::Opposite.image(&[4, 0], &[5, 2]), [1, 1]);
+    }
+
+    #[test]
+    fn who_would_send_to_itself_is_silent() {
+        let silent = |pattern: GridPattern| {
+            let size = [8; 3];
+            let all = (0..512).map(|place| {
+                let at = ordinates(place, &size);
+                [at[0], at[1], at[2]]
+            });
+            let rule = Grid::new(size, all).rule(pattern, 512, 1).unwrap();
+            let Rule::Lists { starts, list } = rule else {
+                panic!("a list for each")
+            };
+            let pairs = starts.windows(2);
+            let silent = pairs.filter(|pair| pair[0] == pair[1]).count();
+            assert_eq!(silent + list.len(), 512);
+            silent
+        };
+        // Where two ordinates are alike, all three are, or numbers are palindromes or all alike.
+        assert_eq!(
+            GridPattern::ALL.map(silent),
+            [64, 64, 8, 0, 0, 0, 32, 2],
+            "of 512"
+        );
+    }
+
+    #[test]
+    fn places_without_a_participant_get_and_send_nothing() {
+        // A row of three of the four places, in another order than that of their ordinates.
+        let grid = Grid::new([4], [[2], [0], [1]]);
+        let rule = |participants, slices| {
+            let rule = grid.rule(GridPattern::Complement, participants, slices);
+            match rule.unwrap() {
+                Rule::Lists { starts, list } => (starts, list),
+                _ => panic!("a list for each"),
+            }
+        };
+        // 2 sends to 1 and 1 to 2; the partner of 0 is not there.
+        assert_eq!(rule(3, 1), (vec![0, 1, 1, 2], vec![2, 0]));
+        // 1 takes no part. Whether it is to send anything, who asks for the rule knows.
+        assert_eq!(rule(2, 1), (vec![0, 0, 0, 1], vec![0]));
+        assert_eq!(rule(3, 2).0, [0, 1, 1, 2, 3, 3, 4]);
+        let wrong = grid.rule(GridPattern::Transpose, 3, 1).unwrap_err();
+        assert!(wrong.to_string().contains("second dimension"), "{wrong}");
+    }
+}
