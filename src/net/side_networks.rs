@@ -30,15 +30,16 @@ pub trait SideNetworks: fmt::Debug {
     /// Units of the routers, numbered from 0.
     fn units(&self) -> u8;
 
-    /// Registers of all routers for a barrier of `unit` among `processors`, by the links that
-    /// `works` allows; of nobody, those that free the unit.
+    /// Registers of all routers for a barrier of `unit` among network interfaces, each with the
+    /// number that it has now, by the links that `works` allows; of nobody, those that free the
+    /// unit.
     ///
     /// # Errors
     /// In words, why there is no such barrier.
     fn barrier(
         &self,
         unit: u8,
-        processors: &[u16],
+        nics: &[(NodeRef, u16)],
         works: &dyn Fn(usize) -> bool,
     ) -> Result<BarrierPlan, String>;
 

@@ -257,10 +257,20 @@ impl<'n> UnitSuite<'n> {
             let dead = links.iter().filter(|link| !link.up);
             down.extend(dead.map(|link| usize::from(link.link)));
         }
+        let nodes = self.network.nodes();
+        let named = |name: &str| {
+            let mut nodes = nodes.iter().copied();
+            nodes.find(|&node| self.network.node_name(node) == name)
+        };
+        let node = |(name, number): &(String, u16)| Some((named(name)?, *number));
+        let nics: Option<Vec<_>> = self.nics.iter().map(node).collect();
+        let nics = nics.ok_or_else(|| {
+            UnitError::NoTree("the lab runs another description than it has".to_owned())
+        })?;
         let mut trees = Vec::new();
         for &unit in &self.units {
             let works = |link: usize| !down.contains(&link);
-            let plan = self.side.barrier(unit, &self.spec.processors, &works);
+            let plan = self.side.barrier(unit, &nics, &works);
             let plan = plan.map_err(UnitError::NoTree)?;
             for value in &plan.registers {
                 self.write(lab, value)?;

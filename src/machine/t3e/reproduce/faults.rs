@@ -5,7 +5,7 @@
 //! and no number. What is compared with was computed for this project before this program was
 //! written, by another one and with other random numbers.
 
-use crate::machine::t3e::route::Shape;
+use super::sizes::torus;
 use crate::machine::t3e::route::faults::{Scheme, break_any, lost_pairs};
 use crate::reproduce::{Row, Table, Tolerance};
 use crate::rng::Rng;
@@ -24,21 +24,32 @@ const EXPECTED: [(usize, [f64; 5]); 5] = [
     (12, [712.0, 118.0, 23.4, 4.5, 3.2]),
 ];
 
+/// Pairs lost by each scheme in each draw.
+type Lost = Vec<[u32; 5]>;
+
+/// Those of the numbers of broken links of [`EXPECTED`].
+fn lost(seed: u64, draws: usize) -> Result<[Lost; 5], String> {
+    let torus = torus("4x4x4")?;
+    let shape = torus.shape();
+    let registers: Vec<_> = (0..shape.nodes())
+        .map(|node| shape.registers(node))
+        .collect();
+    let mut rng = Rng::new(seed, 4_032);
+    let mut draw = |links| lost_pairs(shape, &break_any(shape, links, &mut rng), &registers);
+    Ok(EXPECTED.map(|(links, _)| (0..draws).map(|_| draw(links)).collect()))
+}
+
 /// Breaks links at random and looks for routes.
 ///
 /// # Errors
 /// If there is no such torus.
 pub fn table(seed: u64, draws: usize) -> Result<Table, String> {
-    let shape: Shape = "4x4x4".parse().map_err(|error| format!("{error}"))?;
-    let registers: Vec<_> = (0..shape.nodes())
-        .map(|node| shape.registers(node))
-        .collect();
-    let mut rng = Rng::new(seed, 4_032);
+    Ok(table_of(&lost(seed, draws)?, draws))
+}
+
+fn table_of(all: &[Lost; 5], draws: usize) -> Table {
     let mut rows = Vec::new();
-    for (links, expected) in EXPECTED {
-        let lost: Vec<[u32; 5]> = (0..draws)
-            .map(|_| lost_pairs(&shape, &break_any(&shape, links, &mut rng), &registers))
-            .collect();
+    for ((links, expected), lost) in EXPECTED.into_iter().zip(all) {
         for ((scheme, at), expected) in Scheme::ALL.iter().zip(0..).zip(expected) {
             let count = draws as f64;
             let of = |at: usize| lost.iter().map(move |lost| f64::from(lost[at]));
@@ -59,7 +70,8 @@ pub fn table(seed: u64, draws: usize) -> Result<Table, String> {
             ));
         }
     }
-    Ok(Table {
+    rows.extend(between_schemes(all));
+    Table {
         title: "Pairs without a route, of 4032 in a 4x4x4 torus, where links are broken".into(),
         unit: "pairs",
         decimals: 1,
@@ -79,8 +91,31 @@ pub fn table(seed: u64, draws: usize) -> Result<Table, String> {
              +Z and not into a dateline (section 3.1), final hops -Z. Minimal dimension order loses 64 pairs \
              for any one link."
                 .into(),
+            "Averages of 30 draws cannot tell what final hops add to initial hops. The last rows count draws in \
+             which what a scheme adds saves some pair, of all draws, and those in which it loses one instead."
+                .into(),
         ],
-    })
+    }
+}
+
+/// What each of the T3E's schemes adds to the one before it, in the same draws.
+fn between_schemes(all: &[Lost; 5]) -> Vec<Row> {
+    let draws = || all.iter().flatten();
+    let mut rows = Vec::new();
+    for (at, scheme) in Scheme::ALL.iter().enumerate().skip(3) {
+        let saving = draws().filter(|lost| lost[at] < lost[at - 1]).count();
+        let losing = draws().filter(|lost| lost[at] > lost[at - 1]).count();
+        let label = |what| format!("draws in which {} {what} a pair", scheme.name());
+        let (saves, loses) = (label("saves"), label("loses"));
+        rows.push(Row::new(saves, 1.0, saving as f64, Tolerance::AtLeast));
+        rows.push(Row::new(
+            loses,
+            0.0,
+            losing as f64,
+            Tolerance::Absolute(0.0),
+        ));
+    }
+    rows
 }
 
 #[cfg(test)]
@@ -90,7 +125,54 @@ mod tests {
     #[test]
     fn what_the_t3e_can_do_saves_routes() {
         let table = table(1, 40).unwrap();
-        assert_eq!(table.rows.len(), 25);
+        assert_eq!(table.rows.len(), 25 + 4);
         assert!(table.within(), "{table:#?}");
+    }
+
+    /// A scheme that does no more than the one before it, or as much as the one behind it.
+    #[test]
+    fn a_scheme_that_does_something_else_is_told() {
+        let draws = 40;
+        let lost = lost(1, draws).unwrap();
+        assert!(table_of(&lost, draws).within());
+        for (scheme, instead) in [
+            (0, 1),
+            (1, 0),
+            (1, 2),
+            (2, 1),
+            (2, 3),
+            (3, 2),
+            (3, 4),
+            (4, 3),
+        ] {
+            let mut spoiled = lost.clone();
+            for lost in spoiled.iter_mut().flatten() {
+                lost[scheme] = lost[instead];
+            }
+            let table = table_of(&spoiled, draws);
+            assert!(!table.within(), "{scheme} as {instead}: {table:#?}");
+        }
+    }
+
+    #[test]
+    fn other_numbers_of_broken_links_are_told() {
+        let draws = 40;
+        let mut lost = lost(1, draws).unwrap();
+        lost.swap(3, 4);
+        let table = table_of(&lost, draws);
+        let outside = table.rows.iter().filter(|row| !row.within());
+        let of = |links: &str| outside.clone().any(|row| row.label.starts_with(links));
+        assert!(of("8 broken") && of("12 broken"), "{table:#?}");
+        // One pair lost too many by every scheme and in every draw.
+        for lost in &mut lost[0] {
+            lost.iter_mut().for_each(|lost| *lost += 1);
+        }
+        assert_eq!(
+            table_of(&lost, draws).rows[..5]
+                .iter()
+                .filter(|row| !row.within())
+                .count(),
+            5
+        );
     }
 }

@@ -5,14 +5,14 @@
 //! Our copies of the paper lack the picture: what is compared with was computed from table 2 for
 //! this project. So it is the routers that are on trial here, not the paper.
 
-use std::sync::Mutex;
-
 use super::harness::Harness;
+use super::sizes::{self, torus};
 use super::table2::CLOCK_NS;
 use crate::machine::t3e::format::Command;
 use crate::machine::t3e::route::clocks::Corners;
 use crate::machine::t3e::route::walk;
-use crate::machine::t3e::topology::{Routes, Torus, TorusSpec};
+use crate::machine::t3e::router::RouterRegisters;
+use crate::machine::t3e::topology::{Routes, Torus};
 use crate::reproduce::{Observation, Row, Settings, Table, Tolerance};
 use crate::rng::Rng;
 
@@ -50,10 +50,19 @@ struct Seen {
 /// Round trips in a torus: of all ordered pairs if they are no more than `most`, otherwise of so
 /// many random ones.
 fn seen(size: &str, most: u32, seed: u64) -> Result<Seen, String> {
-    let shape = size.parse().map_err(|error| format!("{error}"))?;
-    let torus = TorusSpec::new(shape).torus();
-    let shape = torus.shape();
+    let torus = torus(size)?;
     let registers = torus.registers().map_err(|error| error.to_string())?;
+    seen_in(&torus, registers, most, seed)
+}
+
+/// The same in routers with these registers.
+fn seen_in(
+    torus: &Torus,
+    registers: Vec<RouterRegisters>,
+    most: u32,
+    seed: u64,
+) -> Result<Seen, String> {
+    let shape = torus.shape();
     let routes = torus.routes().map_err(|error| error.to_string())?;
     let mut network = Harness::new(shape, registers);
     let nodes = shape.nodes();
@@ -70,13 +79,13 @@ fn seen(size: &str, most: u32, seed: u64) -> Result<Seen, String> {
         let to = other + u32::from(other >= from);
         network.ask(from, to, Command::Get1, number % 2 == 0);
         if !network.run_to_rest() {
-            return Err(format!("nothing arrives from {from} at {to} in {size}"));
+            return Err(format!("nothing arrives from {from} at {to} in {shape}"));
         }
         let transfer = network.transfers()[0];
         network.forget();
         let times = [transfer.request.one_way(), transfer.response.one_way()];
         for (ends, time) in [(from, to), (to, from)].into_iter().zip(times) {
-            differing += u64::from(closed_form(&torus, routes, ends)? != time);
+            differing += u64::from(closed_form(torus, routes, ends)? != time);
         }
         let round_trip = times[0] + times[1];
         sum += round_trip;
@@ -107,23 +116,15 @@ fn closed_form(torus: &Torus, routes: &Routes, (from, to): (u32, u32)) -> Result
 /// # Errors
 /// If a packet does not arrive.
 pub fn table(settings: &Settings<'_>, sizes: &[Size], most: u32) -> Result<Table, String> {
-    let results: Vec<_> = sizes
-        .iter()
-        .map(|_| Mutex::new(Ok(Seen::default())))
-        .collect();
     let seed = settings.seed;
-    // The largest ones come first, as they take longest.
-    (settings.divided)(sizes.len() as u64, &|part| {
-        for number in part {
-            let place = sizes.len() - 1 - number as usize;
-            let found = seen(sizes[place].0, most, seed);
-            *results[place].lock().expect("nobody panics with it") = found;
-        }
-    });
+    let seen = sizes::each(settings, sizes, |size| seen(size.0, most, seed))?;
+    Ok(table_of(sizes, &seen, most))
+}
+
+fn table_of(sizes: &[Size], seen: &[Seen], most: u32) -> Table {
     let (mut rows, mut also) = (Vec::new(), Vec::new());
     let (mut differing, mut ways) = (0, 0);
-    for (&(size, average, maximum), result) in sizes.iter().zip(results) {
-        let seen = result.into_inner().expect("nobody panicked with it")?;
+    for (&(size, average, maximum), seen) in sizes.iter().zip(seen) {
         let nodes = seen.nodes;
         let sampled = if seen.all { "" } else { " (sampled)" };
         let tolerance = match seen.all {
@@ -132,15 +133,15 @@ pub fn table(settings: &Settings<'_>, sizes: &[Size], most: u32) -> Result<Table
             false => Tolerance::Relative(0.005),
         };
         let label = |what| format!("{nodes} PEs, {size}: {what}{sampled}");
-        let (ours, most) = (seen.average, seen.maximum as f64);
+        let (ours, longest) = (seen.average, seen.maximum as f64);
         rows.push(Row::new(label("average"), average, ours, tolerance));
         rows.push(Row::new(
             label("maximum"),
             maximum,
-            most,
+            longest,
             Tolerance::Absolute(0.0),
         ));
-        for (what, clocks) in [("average", ours), ("maximum", most)] {
+        for (what, clocks) in [("average", ours), ("maximum", longest)] {
             let label = format!("{nodes} PEs: {what}, in us");
             also.push(Observation::new(label, None, clocks * CLOCK_NS / 1_000.0));
         }
@@ -153,7 +154,7 @@ pub fn table(settings: &Settings<'_>, sizes: &[Size], most: u32) -> Result<Table
         differing as f64,
         Tolerance::Absolute(0.0),
     ));
-    Ok(Table {
+    Table {
         title: "Round-trip network latency (T3E paper, figure 7)".into(),
         unit: "clocks",
         decimals: 2,
@@ -171,18 +172,85 @@ pub fn table(settings: &Settings<'_>, sizes: &[Size], most: u32) -> Result<Table
              between them, minimal routes in direction order, uniform destinations without the source."
                 .into(),
         ],
-    })
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::machine::t3e::route::Place;
 
     #[test]
     fn round_trips_are_those_of_table_2() {
         let settings = Settings::of_the_paper(1);
         let table = table(&settings, &SIZES[..4], 5_000).unwrap();
         assert!(table.within(), "{table:#?}");
+    }
+
+    /// Rows outside, and all of them.
+    fn outside(table: &Table) -> (usize, usize) {
+        let outside = table.rows.iter().filter(|row| !row.within());
+        (outside.count(), table.rows.len())
+    }
+
+    /// The first router sends packets to its neighbour the long way round.
+    #[test]
+    fn a_router_whose_packets_take_another_way_is_told() {
+        let torus = torus("4x4x2").unwrap();
+        let seen = |spoils: bool| {
+            let mut registers = torus.registers().unwrap();
+            let near = torus.shape().node(Place([1, 0, 0])).unwrap() as usize;
+            let table = &mut registers[0].table;
+            let mut entry = table.look_up(near as u16).unwrap();
+            if spoils {
+                entry.tag.signs ^= 1;
+            }
+            table.set(near, Some(entry));
+            seen_in(&torus, registers, PAIRS, 1).unwrap()
+        };
+        let sizes = &SIZES[2..3];
+        assert_eq!(outside(&table_of(sizes, &[seen(false)], PAIRS)).0, 0);
+        // There and, as an answer to what the neighbour asks, back: two hops more each.
+        let spoiled = seen(true);
+        assert_eq!((spoiled.differing, spoiled.maximum), (2, 76));
+        let table = table_of(sizes, &[spoiled], PAIRS);
+        assert!(!table.rows.last().unwrap().within(), "{table:#?}");
+    }
+
+    /// Each kind of row can be outside.
+    #[test]
+    fn an_average_a_maximum_and_a_single_way_are_judged() {
+        let whole = Seen {
+            nodes: 64,
+            pairs: 4_032,
+            all: true,
+            average: 60.0,
+            maximum: 82,
+            differing: 0,
+        };
+        let sampled = Seen {
+            nodes: 512,
+            pairs: PAIRS,
+            all: false,
+            average: 79.9,
+            maximum: 118,
+            differing: 0,
+        };
+        let sizes = [SIZES[3], SIZES[6]];
+        let told = |spoil: fn(&mut [Seen; 2])| {
+            let mut seen = [whole, sampled];
+            spoil(&mut seen);
+            outside(&table_of(&sizes, &seen, PAIRS))
+        };
+        assert_eq!(told(|_| {}), (0, 5));
+        assert_eq!(told(|seen| seen[0].average += 0.06), (1, 5));
+        assert_eq!(told(|seen| seen[0].average -= 0.06), (1, 5));
+        assert_eq!(told(|seen| seen[1].average *= 1.0049).0, 0);
+        assert_eq!(told(|seen| seen[1].average *= 1.0051).0, 1);
+        assert_eq!(told(|seen| seen[0].maximum += 1).0, 1);
+        assert_eq!(told(|seen| seen[1].maximum -= 1).0, 1);
+        assert_eq!(told(|seen| seen[1].differing = 1).0, 1);
+        assert_eq!(told(|seen| seen[0].average = f64::NAN).0, 1);
     }
 
     #[test]

@@ -5,12 +5,11 @@
 //! nodes", and no more than a processor's port. It is computed here from the links of the torus;
 //! beside it stands what a network in virtual time takes of uniform traffic.
 
-use std::sync::Mutex;
-
+use super::sizes::{self, torus};
 use super::table4::PEAK_MB_PER_S;
 use crate::machine::t3e::cycle::{T3e, T3eOptions};
 use crate::machine::t3e::route::{Direction, Shape};
-use crate::machine::t3e::topology::{Channels, Torus, TorusSpec};
+use crate::machine::t3e::topology::{Channels, Torus};
 use crate::reproduce::{Observation, Row, Settings, Table, Tolerance};
 use crate::sim::direct::{Config, Load, Serial, Simulation, Traffic, Warmup};
 
@@ -98,8 +97,7 @@ fn bisection_gb_per_s(shape: &Shape) -> f64 {
 }
 
 fn seen(size: &str, run: Run, seed: u64) -> Result<Seen, String> {
-    let shape: Shape = size.parse().map_err(|error| format!("{error}"))?;
-    let torus = TorusSpec::new(shape).torus();
+    let torus = torus(size)?;
     let mut seen = Seen {
         nodes: torus.shape().nodes(),
         bisection_gb_per_s: bisection_gb_per_s(torus.shape()),
@@ -155,22 +153,14 @@ fn accepted(torus: &Torus, load: Load, run: Run, seed: u64) -> Result<f64, Strin
 /// # Errors
 /// If a network cannot be simulated, or does what it must not.
 pub fn table(settings: &Settings<'_>, sizes: &[Size], run: Run) -> Result<Table, String> {
-    let results: Vec<_> = sizes
-        .iter()
-        .map(|_| Mutex::new(Ok(Seen::default())))
-        .collect();
     let seed = settings.seed;
-    // The largest ones come first, as they take longest.
-    (settings.divided)(sizes.len() as u64, &|part| {
-        for number in part {
-            let place = sizes.len() - 1 - number as usize;
-            let found = seen(sizes[place].0, run, seed);
-            *results[place].lock().expect("nobody panics with it") = found;
-        }
-    });
-    let (mut rows, mut also, mut all) = (Vec::new(), Vec::new(), Vec::new());
-    for (&(size, share, port), result) in sizes.iter().zip(results) {
-        let seen = result.into_inner().expect("nobody panicked with it")?;
+    let seen = sizes::each(settings, sizes, |size| seen(size.0, run, seed))?;
+    Ok(table_of(sizes, &seen, run))
+}
+
+fn table_of(sizes: &[Size], all: &[Seen], run: Run) -> Table {
+    let (mut rows, mut also) = (Vec::new(), Vec::new());
+    for (&(size, share, port), seen) in sizes.iter().zip(all) {
         let label = |what| format!("{} PEs, {size}: {what}", seen.nodes);
         // What floating point adds; the port's are rounded.
         let exact = Tolerance::Absolute(1e-6);
@@ -208,17 +198,16 @@ pub fn table(settings: &Settings<'_>, sizes: &[Size], run: Run) -> Result<Table,
                 exact,
             ));
         }
-        all.push(seen);
     }
-    rows.extend(steps(&all));
-    Ok(Table {
+    rows.extend(steps(all));
+    Table {
         title: "Global bandwidth of each processor (T3E paper, figure 8)".into(),
         unit: "MB/s",
         decimals: 1,
         rows,
         also,
         assumptions: assumptions(run),
-    })
+    }
 }
 
 /// Processors from which on the bisection stays the same, and what it is (section 11).
@@ -284,6 +273,73 @@ mod tests {
         let table = table(&settings, &SIZES[..4], SHORT).unwrap();
         assert!(table.within(), "{table:#?}");
         assert!(table.also.iter().all(|seen| seen.ours > 40.0), "{table:#?}");
+    }
+
+    /// What is outside, by the ends of the labels.
+    fn outside(sizes: &[Size], seen: &[Seen]) -> Vec<String> {
+        let table = table_of(sizes, seen, SHORT);
+        let rows = table.rows.into_iter().filter(|row| !row.within());
+        rows.map(|row| row.label).collect()
+    }
+
+    /// A network of other links than its size has: one cable of the middle is missing, or the other
+    /// half of the machine.
+    #[test]
+    fn links_that_are_missing_are_told() {
+        let mut seen = seen("4x4x4", SHORT, 1).unwrap();
+        assert_eq!(outside(&SIZES[3..4], &[seen]), [""; 0]);
+        seen.bisection_gb_per_s -= 2.0 * LINK_GB_PER_S;
+        assert_eq!(
+            outside(&SIZES[3..4], &[seen]),
+            ["64 PEs, 4x4x4: 2 x bisection / N"]
+        );
+        let half = self::seen("4x4x2", SHORT, 1).unwrap();
+        let told = outside(&SIZES[3..4], &[half]);
+        assert_eq!(told, ["32 PEs, 4x4x4: port"], "both have 1,200 MB/s");
+    }
+
+    /// A network that carries more than its links can: what was measured in a small one, where the
+    /// bound is that of a long one.
+    #[test]
+    fn more_than_the_bound_is_told() {
+        let small = seen("2x2x2", SHORT, 1).unwrap();
+        let long = Seen {
+            nodes: 2_048,
+            bisection_gb_per_s: 153.6,
+            ..small
+        };
+        let told = outside(&SIZES[8..], &[long]);
+        assert_eq!(told, ["2048 PEs, 8x32x8: saturation"]);
+        let full = Seen {
+            saturation_mb_per_s: long.bound(),
+            ..long
+        };
+        assert_eq!(outside(&SIZES[8..], &[full]), [""; 0]);
+    }
+
+    #[test]
+    fn steps_that_are_not_there_are_told() {
+        let of = |nodes, saturation_mb_per_s| Seen {
+            nodes,
+            bisection_gb_per_s: BISECTION_GB_PER_S,
+            saturation_mb_per_s,
+            overload_mb_per_s: 0.0,
+        };
+        let told = |after| outside(&SIZES[6..8], &[of(512, 350.0), of(1_024, after)]);
+        assert_eq!(told(175.0), [""; 0]);
+        for after in [139.0, 211.0] {
+            assert_eq!(told(after), ["saturation of 1024 PEs, % of that of 512"]);
+        }
+        let mut narrow = of(512, 350.0);
+        narrow.bisection_gb_per_s /= 2.0;
+        let told = outside(&SIZES[6..8], &[narrow, of(1_024, 175.0)]);
+        let expected = [
+            "512 PEs, 8x8x8: 2 x bisection / N",
+            "512 PEs, 8x8x8: saturation",
+            "512 PEs, 8x8x8: bisection, GB/s",
+            "bound of 1024 PEs, % of that of 512",
+        ];
+        assert_eq!(told, expected);
     }
 
     #[test]

@@ -16,6 +16,7 @@ pub mod faults;
 pub mod figure7;
 pub mod figure8;
 pub mod harness;
+pub mod sizes;
 pub mod table1;
 pub mod table2;
 pub mod table3;

@@ -2,9 +2,9 @@
 //! the next chip".
 
 use super::harness::{Harness, Passage};
+use super::sizes::torus;
 use crate::machine::t3e::format::Command;
 use crate::machine::t3e::router::PROCESSOR;
-use crate::machine::t3e::topology::TorusSpec;
 use crate::reproduce::{Row, Table, Tolerance};
 
 /// Nanoseconds of a clock of 75 MHz.
@@ -46,8 +46,7 @@ fn actions(passages: &[Passage]) -> impl Iterator<Item = (Action, u64)> {
 
 /// A network of this many nodes; the first sends to all others, one after the other.
 fn seen(size: &str) -> Result<Vec<(Action, u64)>, String> {
-    let shape = size.parse().map_err(|error| format!("{error}"))?;
-    let torus = TorusSpec::new(shape).torus();
+    let torus = torus(size)?;
     let registers = torus.registers().map_err(|error| error.to_string())?;
     let mut network = Harness::new(torus.shape(), registers);
     network.watch();

@@ -1,9 +1,9 @@
 //! "Payload bandwidth (MB/s)" (T3E paper, table 4): two neighbours stream.
 
 use super::harness::{Harness, Stream, Transfer};
+use super::sizes::torus;
 use crate::machine::t3e::format::Command;
 use crate::machine::t3e::pe::E_REGISTERS;
-use crate::machine::t3e::topology::TorusSpec;
 use crate::reproduce::{Observation, Row, Table, Tolerance};
 
 /// Payload of a link whose every flit is a word of data: 8 bytes 75 million times a second.
@@ -42,8 +42,7 @@ pub const WINDOW: Window = Window {
 
 /// Words of payload that came in the window, in each direction that carries any.
 fn words(command: Command, both: bool, window: Window) -> Result<f64, String> {
-    let shape = "4x4x4".parse().map_err(|error| format!("{error}"))?;
-    let torus = TorusSpec::new(shape).torus();
+    let torus = torus("4x4x4")?;
     let registers = torus.registers().map_err(|error| error.to_string())?;
     let mut network = Harness::new(torus.shape(), registers);
     // Nodes 0 and 1 are neighbours in X.

@@ -8,7 +8,11 @@ use crate::time::Duration;
 /// Configures a unit in all routers, and makes it ready at the participants.
 fn prepare(world: &mut World<Torus>, unit: u8, processors: &[u16]) {
     let side = world.topology().side_networks().expect("a torus has them");
-    let plan = side.barrier(unit, processors, &|_| true).expect("a tree");
+    let nics = processors
+        .iter()
+        .map(|&processor| (NodeRef::Processor(processor.into()), processor));
+    let plan = side.barrier(unit, &nics.collect::<Vec<_>>(), &|_| true);
+    let plan = plan.expect("a tree");
     for value in plan.registers {
         let node = world.id(value.node);
         set(world, node, &value.register, value.value);

@@ -8,7 +8,7 @@ use crate::machine::t3e::format::Way;
 use crate::machine::t3e::format::maintenance::LEGS;
 use crate::machine::t3e::route::Direction;
 use crate::machine::t3e::router::PROCESSOR;
-use crate::net::{BarrierPlan, NodeRef, RegisterValue, SideNetworks};
+use crate::net::{BarrierPlan, Network as _, NodeRef, RegisterValue, SideNetworks};
 
 impl Torus {
     /// The node behind each link that works, by node and direction, and whether the processor's
@@ -45,19 +45,25 @@ impl SideNetworks for Torus {
     fn barrier(
         &self,
         unit: u8,
-        processors: &[u16],
+        nics: &[(NodeRef, u16)],
         works: &dyn Fn(usize) -> bool,
     ) -> Result<BarrierPlan, String> {
         let working = self.working(works);
-        let node_of = |&processor: &u16| {
-            let node = self.destinations.get(usize::from(processor)).copied();
-            let node = node.ok_or_else(|| format!("there is no processor {processor}"))?;
-            match working[node as usize].1 {
-                true => Ok(node),
-                false => Err(format!("the link of processor {processor} does not work")),
+        // A spare has the place of the processor that it stands in for in no description.
+        let node_of = |&(nic, number): &(NodeRef, u16)| {
+            let name = || self.node_name(nic);
+            let NodeRef::Processor(node) = nic else {
+                return Err(format!("{} is no network interface", name()));
+            };
+            if usize::from(number) >= self.destinations.len() {
+                return Err(format!("{} is a spare one, which nobody can reach", name()));
+            }
+            match working.get(node as usize) {
+                Some((_, true)) => Ok(node),
+                _ => Err(format!("the link of {} does not work", name())),
             }
         };
-        let nodes: Vec<u32> = processors.iter().map(node_of).collect::<Result<_, _>>()?;
+        let nodes: Vec<u32> = nics.iter().map(node_of).collect::<Result<_, _>>()?;
         let neighbour =
             |node: u32, direction: Direction| working.get(node as usize)?.0[direction.index()];
         let tree = match nodes.is_empty() {

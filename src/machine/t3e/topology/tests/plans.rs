@@ -1,9 +1,10 @@
 //! What processes are told.
 
-use super::torus;
+use super::{broken, torus};
+use crate::machine::t3e::barrier::tree::Port as BarrierPort;
 use crate::machine::t3e::link::Depths;
 use crate::machine::t3e::router::PROCESSOR;
-use crate::net::{Clock, Network, NodeRef, PlanError, Profile, Runtime};
+use crate::net::{Clock, Network, NodeRef, PlanError, Profile, Runtime, SideNetworks as _};
 use crate::time::Time;
 
 #[test]
@@ -55,4 +56,30 @@ fn devices_are_made_by_name() {
     assert!(router.is_ok());
     let nobody = torus.device("r8", &runtime, Time::ZERO);
     assert!(matches!(nobody, Err(PlanError::NoSuchNode(_))));
+}
+
+#[test]
+fn a_barrier_is_among_the_nodes_of_network_interfaces_whatever_their_numbers() {
+    let torus = broken("3x3x3", &[], 1);
+    let nic = NodeRef::Processor;
+    let plan = |nics: &[(NodeRef, u16)]| torus.barrier(3, nics, &|_| true);
+    let leaves = |nics: &[(NodeRef, u16)]| -> Vec<NodeRef> {
+        let tree = plan(nics).expect("a tree").registers.into_iter();
+        let local = 1 << BarrierPort::Local.index();
+        let is_leaf = tree.filter(|register| register.value & local != 0);
+        is_leaf.map(|register| register.node).collect()
+    };
+    assert_eq!(
+        leaves(&[(nic(0), 0), (nic(14), 14)]),
+        [0, 14].map(NodeRef::Chip)
+    );
+    // The spare has taken the number of 14.
+    assert_eq!(
+        leaves(&[(nic(0), 0), (nic(26), 14)]),
+        [0, 26].map(NodeRef::Chip)
+    );
+    let spare = plan(&[(nic(0), 0), (nic(26), 26)]).unwrap_err();
+    assert!(spare.contains("nic26 is a spare one"), "{spare}");
+    let absent = plan(&[(nic(27), 3)]).unwrap_err();
+    assert!(absent.contains("does not work"), "{absent}");
 }
