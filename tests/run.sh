@@ -23,6 +23,8 @@ cd "$PHW_ROOT"
 # Line tables take a minute to make; panics name their line without them.
 export CARGO_TERM_COLOR=never CARGO_INCREMENTAL=${CARGO_INCREMENTAL:-0}
 export CARGO_PROFILE_DEV_DEBUG=${CARGO_PROFILE_DEV_DEBUG:-false} CARGO_PROFILE_RELEASE_DEBUG=${CARGO_PROFILE_RELEASE_DEBUG:-false}
+# Optimising across crates takes three minutes of a processor, and changes nothing that is tested.
+export CARGO_PROFILE_RELEASE_LTO=${CARGO_PROFILE_RELEASE_LTO:-off}
 
 # The toy machine of tests/toy is tested with the others, and shipped with none.
 TOY=phitwire-nodes/toy,phitwire-bench/toy
