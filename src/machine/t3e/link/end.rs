@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::buffer::FlitBuffer;
 use super::config::{Depths, FlitLinkConfig};
 use super::counters::FlitCounters;
-use super::credits::{Credits, Owed};
+use super::credits::{COUNT_BITS, Credits, MAX_COUNT, Owed, counts_of, counts_word};
 use super::doubts::Doubts;
 use super::noise::LaneErrors;
 #[cfg(test)]
@@ -23,16 +23,15 @@ use crate::time::{Duration, Time};
 pub const MAX_URGENT: usize = 64;
 /// Such flits that have come and that nobody took, at most: more than a frame holds.
 const MAX_URGENT_INPUT: usize = 1_024;
-/// Credits of a channel at most: what a grant has room for.
-const MAX_CREDITS: u32 = (1 << GRANT_BITS) - 1;
 /// In the first flit of a session, which is idle: its word says how many places there are.
 const GRANT: u64 = 1 << 63;
-const GRANT_BITS: u32 = 12;
+/// In any other idle flit: its word says how many have become free.
+const CREDITS: u64 = 1 << 62;
 /// What barrier and maintenance flits count as where what came is told by virtual channel.
 pub const URGENT: usize = VCS;
 
-const _: () = assert!((Depths::LIVE.adaptive as u64) < 1 << GRANT_BITS);
-const _: () = assert!(GRANT_BITS as usize * VCS < 63);
+const _: () = assert!((Depths::LIVE.adaptive as u64) <= MAX_COUNT as u64);
+const _: () = assert!(COUNT_BITS as usize * VCS < 62);
 
 /// What has come in.
 #[derive(Debug)]
@@ -248,13 +247,7 @@ impl FlitEnd {
         input.cut_off();
         // What was taken before is among the places that are free now.
         input.freed = [0; VCS];
-        self.grant = session.map(|_| {
-            let places = input.buffer.promise();
-            let fields = places.iter().rev();
-            fields.fold(GRANT >> (GRANT_BITS * VCS as u32), |word, free| {
-                word << GRANT_BITS | u64::from(*free)
-            })
-        });
+        self.grant = session.map(|_| GRANT | counts_word(input.buffer.promise()));
     }
 
     /// Takes over what the buffers have counted: counters are told of ends.
@@ -283,16 +276,16 @@ impl FlitEnd {
     #[inline]
     fn take_flit(&mut self, flit: Flit, input: &mut FlitInput) {
         if let Some(vc) = flit.control.credit() {
-            // Before its grant, no peer has given any places, and none has more than that.
-            if self.granted && self.credits.left(vc) < MAX_CREDITS {
-                self.credits.give(vc);
-            } else {
-                self.counters.rx_impossible_credits += 1;
-            }
+            self.take_credits(vc, 1);
         }
         match flit.control.kind() {
             FlitKind::Data(vc) => input.receive(vc.into(), flit),
             FlitKind::Idle if flit.word & GRANT != 0 => self.take_grant(flit.word),
+            FlitKind::Idle if flit.word & CREDITS != 0 => {
+                for (vc, places) in counts_of(flit.word).into_iter().enumerate() {
+                    self.take_credits(vc, places);
+                }
+            }
             FlitKind::Idle => {}
             FlitKind::Barrier | FlitKind::Maintenance => {
                 if input.urgent.len() < MAX_URGENT_INPUT {
@@ -304,12 +297,19 @@ impl FlitEnd {
         }
     }
 
+    /// Before its grant, no peer has given any places, and none has more than that.
+    #[inline]
+    fn take_credits(&mut self, vc: usize, places: u32) {
+        if !self.granted || !self.credits.give_many(vc, places) {
+            self.counters.rx_impossible_credits += u64::from(places);
+        }
+    }
+
     /// The other end says what places it has.
     fn take_grant(&mut self, word: u64) {
-        let field = |vc: usize| word >> (GRANT_BITS as usize * vc) & ((1 << GRANT_BITS) - 1);
         // A second one in a session would be credits from nowhere.
         if !core::mem::replace(&mut self.granted, true) {
-            self.credits = Credits::new(core::array::from_fn(|vc| field(vc) as u32));
+            self.credits = Credits::new(counts_of(word));
         }
     }
 
@@ -333,7 +333,9 @@ impl FlitEnd {
         }
     }
 
-    /// Flits of packets and credits, and nothing else.
+    /// Flits of packets and credits, and nothing else. On the machine's own links each flit tells
+    /// of one place, and idle ones cost nothing; here one idle flit tells of what the others did
+    /// not.
     #[inline]
     fn plain_burst(&mut self) -> Burst {
         let mut burst = Burst::default();
@@ -342,9 +344,14 @@ impl FlitEnd {
             burst.words[at] = flit.word;
             burst.controls[at] = flit.control;
         }
-        for control in &mut burst.controls {
+        let is_live = !self.carrier.common.profile.emulated_time;
+        let tellers = if is_live { count } else { BURST_FLITS };
+        for control in &mut burst.controls[..tellers] {
             let Some(vc) = self.owed.tell() else { break };
             *control = control.with_credit(vc);
+        }
+        if is_live && count < BURST_FLITS && self.owed.any() {
+            burst.words[count] = CREDITS | counts_word(self.owed.tell_many());
         }
         burst
     }

@@ -45,6 +45,7 @@ fn some(rng: &mut Rng) -> Burst {
         };
         burst.words[at] = match rng.below(3) {
             0 => packet(vc, rng.next_u64() as u32, rng.below(4) as usize)[0].word,
+            1 => rng.next_u64() >> 1 | 1 << 62,
             _ => rng.next_u64(),
         };
     }
@@ -105,6 +106,18 @@ fn a_second_grant_and_credits_from_nowhere_are_not_believed() {
         counters(&pair, B).rx_impossible_credits,
         8_000 - (4_095 - u64::from(before))
     );
+    // The same as one number: more than there can be are not taken; of another channel they are.
+    let many = Flit {
+        word: 1 << 62 | 4_095 | 1 << 24,
+        control: Control::IDLE,
+    };
+    let told = counters(&pair, B).rx_impossible_credits;
+    let third = Flits::credits(&pair.ends[B].lcb, 2);
+    let bytes = frame(&pair, B, &[of(&[many])]);
+    pair.inject(B, &bytes);
+    assert_eq!(Flits::credits(&pair.ends[B].lcb, 0), 4_095);
+    assert_eq!(Flits::credits(&pair.ends[B].lcb, 2), third + 1);
+    assert_eq!(counters(&pair, B).rx_impossible_credits, told + 4_095);
 }
 
 /// What a packet lacks whose header came with more flits than followed is made up, is told of, and
