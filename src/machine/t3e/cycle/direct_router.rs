@@ -154,26 +154,20 @@ struct Window<'a> {
 
 impl Window<'_> {
     /// In all cycles from the present one to `until`, credits that wait go with what flit there is.
+    #[inline]
     fn return_until(&mut self, until: usize) {
-        if self.links.owing != 0 {
+        for port in bits(u64::from(self.links.owing)) {
+            let end = &mut self.links.ends[port];
             for cycle in self.now..until {
-                self.return_in(cycle);
+                if let Some(vc) = end.next_credit() {
+                    self.links.out[port].credits.set(cycle, vc);
+                }
+            }
+            if !end.owes() {
+                self.links.owing &= !(1 << port);
             }
         }
         self.now = until;
-    }
-
-    fn return_in(&mut self, cycle: usize) {
-        for port in bits(u64::from(self.links.owing)) {
-            let out = &mut self.links.out[port].credits;
-            if out.get(cycle).is_none()
-                && let Some(vc) = self.links.ends[port].next_credit()
-            {
-                out.set(cycle, vc);
-            }
-            let left = u8::from(self.links.ends[port].owes()) << port;
-            self.links.owing = self.links.owing & !(1 << port) | left;
-        }
     }
 }
 
