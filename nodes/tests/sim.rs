@@ -119,6 +119,16 @@ fn a_sweep_is_an_array_and_a_drawing() {
     assert!(String::from_utf8_lossy(&output.stdout).contains("offered accepted"));
     let lines = std::fs::read_to_string(&table).expect("the table");
     assert_eq!(lines.lines().count(), 4);
+    let words =
+        "t3e-2x2x2 --load 0.1 --warmup 30 --measure 60 --channels optimised,time-of-crossing";
+    assert!(
+        sim(&format!("{words} --csv {}", table.display()))
+            .status
+            .success()
+    );
+    let lines = std::fs::read_to_string(&table).expect("the table");
+    // A name with a comma is one cell.
+    assert_eq!(lines.matches(",\"adaptive, ").count(), 2, "{lines}");
 }
 
 #[test]

@@ -172,7 +172,8 @@ pub fn csv(all: &[Measured]) -> String {
         );
         if let Some(routing) = measured.routing {
             let share = report.other_ways.map_or(0.0, |(_, share)| share);
-            let _ = write!(text, ",{routing},{share:.4}");
+            // Names of modes may have commas.
+            let _ = write!(text, ",\"{routing}\",{share:.4}");
         }
         if has_bounds {
             let bound = measured.bound.map(|bound| format!("{bound:.6}"));

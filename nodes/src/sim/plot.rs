@@ -180,6 +180,7 @@ fn draw(
         .x_desc("offered load (fraction of a port's rate)")
         .y_desc(cycles_of(all))
         .label_style(("sans-serif", 14))
+        .max_light_lines(2)
         .draw()?;
     chart
         .configure_secondary_axes()
@@ -190,6 +191,12 @@ fn draw(
         })
         .label_style(("sans-serif", 14))
         .draw()?;
+    let top = highest * 1.05;
+    let bounds: Vec<Bound> = bounds(all)
+        .into_iter()
+        .filter(|b| b.load <= right)
+        .collect();
+    let position = legend_position(curves, &bounds, right, top);
     for curve in curves {
         let line = curve.colour.stroke_width(2);
         let legend = move |(x, y)| PathElement::new([(x, y), (x + 18, y)], line);
@@ -205,20 +212,16 @@ fn draw(
             }
             continue;
         }
-        let points: Points = points.filter(|&(_, y)| y <= highest * 1.05).collect();
         chart
-            .draw_series(LineSeries::new(points.clone(), line))?
+            .draw_series(LineSeries::new(up_to(top, &curve.points), line))?
             .label(&curve.name)
             .legend(legend);
-        let dots = points
-            .iter()
-            .map(|&at| Circle::new(at, 3, curve.colour.filled()));
-        chart.draw_series(dots)?;
+        let within = points.filter(|&(_, y)| y <= top);
+        chart.draw_series(within.map(|at| Circle::new(at, 3, curve.colour.filled())))?;
     }
-    let within = |bound: &Bound| bound.load <= right;
-    for Bound { name, colour, load } in bounds(all).into_iter().filter(within) {
+    for Bound { name, colour, load } in bounds {
         let line = colour.stroke_width(1);
-        let upright = [(load, 0.0), (load, highest * 1.05)];
+        let upright = [(load, 0.0), (load, top)];
         chart
             .draw_series(DashedLineSeries::new(upright, 2, 3, line))?
             .label(name)
@@ -226,7 +229,7 @@ fn draw(
     }
     chart
         .configure_series_labels()
-        .position(SeriesLabelPosition::UpperLeft)
+        .position(position)
         .background_style(WHITE.mix(0.8))
         .border_style(BLACK)
         .label_font(("sans-serif", 14))
@@ -234,6 +237,59 @@ fn draw(
     root.present()?;
     drop(chart);
     Ok(())
+}
+
+/// A curve as far as it is not above `top` for the first time: it ends there, so that it is seen to go on.
+fn up_to(top: f64, points: &[(f64, f64)]) -> Points {
+    let inside = points.iter().take_while(|&&(_, y)| y <= top).count();
+    let mut shown = points[..inside].to_vec();
+    if let (Some(&(x0, y0)), Some(&(x1, y1))) = (shown.last(), points.get(inside)) {
+        shown.push((x0 + (x1 - x0) * (top - y0) / (y1 - y0), top));
+    }
+    shown
+}
+
+/// Parts of the width and of the height that a legend takes, at most.
+const LEGEND: (f64, f64) = (0.36, 0.3);
+
+/// The upper corner where the legend hides less of curves and bounds, the left one if it is all the
+/// same.
+fn legend_position(
+    curves: &[Curve],
+    bounds: &[Bound],
+    right: f64,
+    top: f64,
+) -> SeriesLabelPosition {
+    let (width, height) = LEGEND;
+    let mut hidden = [0_usize; 2];
+    let mut meet = |x: f64, y: f64| {
+        let is_high = y > 1.0 - height;
+        hidden[0] += usize::from(is_high && x < width);
+        hidden[1] += usize::from(is_high && x > 1.0 - width);
+    };
+    // So many places of each line are looked at.
+    let places = 50;
+    let between = |a: f64, b: f64, n: i32| a + (b - a) * f64::from(n) / f64::from(places);
+    for curve in curves {
+        let (points, scale) = match curve.is_accepted {
+            true => (curve.points.clone(), 1.0),
+            false => (up_to(top, &curve.points), top),
+        };
+        for (a, b) in points.iter().zip(points.iter().skip(1)) {
+            for n in 0..places {
+                meet(between(a.0, b.0, n) / right, between(a.1, b.1, n) / scale);
+            }
+        }
+    }
+    for bound in bounds {
+        for n in 0..places {
+            meet(bound.load / right, between(0.0, 1.0, n));
+        }
+    }
+    match hidden[1] < hidden[0] {
+        true => SeriesLabelPosition::UpperRight,
+        false => SeriesLabelPosition::UpperLeft,
+    }
 }
 
 #[cfg(test)]
@@ -246,5 +302,39 @@ mod tests {
         assert_eq!(common(&["steady, one"]), "(steady, one)");
         assert_eq!(common(&["steady, one", "steadier, one"]), "");
         assert_eq!(common(&[""]), "");
+    }
+
+    #[test]
+    fn curves_end_at_the_top() {
+        let points = [(0.1, 50.0), (0.2, 60.0), (0.4, 160.0), (0.5, 90.0)];
+        assert_eq!(
+            up_to(110.0, &points),
+            [(0.1, 50.0), (0.2, 60.0), (0.30000000000000004, 110.0)]
+        );
+        assert_eq!(up_to(200.0, &points), points);
+        assert_eq!(up_to(40.0, &points), []);
+    }
+
+    #[test]
+    fn the_legend_is_where_it_hides_least() {
+        let curve = |points: &[(f64, f64)]| Curve {
+            name: "steady".to_owned(),
+            colour: BLUE,
+            points: points.to_vec(),
+            is_accepted: false,
+        };
+        let is_left = |points: &[(f64, f64)], bounds: &[Bound]| {
+            let position = legend_position(&[curve(points)], bounds, 1.0, 100.0);
+            matches!(position, SeriesLabelPosition::UpperLeft)
+        };
+        let (early, late) = ([(0.1, 50.0), (0.3, 200.0)], [(0.1, 50.0), (0.9, 100.0)]);
+        assert!(!is_left(&early, &[]) && is_left(&late, &[]));
+        assert!(is_left(&[(0.1, 50.0), (0.9, 60.0)], &[]));
+        let bound = Bound {
+            name: String::new(),
+            colour: BLUE,
+            load: 0.2,
+        };
+        assert!(!is_left(&[(0.1, 50.0), (0.9, 60.0)], &[bound]));
     }
 }
