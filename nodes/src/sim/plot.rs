@@ -251,21 +251,36 @@ fn up_to(top: f64, points: &[(f64, f64)]) -> Points {
 
 /// Parts of the width and of the height that a legend takes, at most.
 const LEGEND: (f64, f64) = (0.36, 0.3);
+/// Where it may stand, and the part of the width and of the height where its left lower corner is
+/// then.
+const CORNERS: [(SeriesLabelPosition, f64, f64); 3] = [
+    (SeriesLabelPosition::UpperLeft, 0.0, 1.0 - LEGEND.1),
+    (
+        SeriesLabelPosition::UpperRight,
+        1.0 - LEGEND.0,
+        1.0 - LEGEND.1,
+    ),
+    (
+        SeriesLabelPosition::MiddleRight,
+        1.0 - LEGEND.0,
+        0.5 - LEGEND.1 / 2.0,
+    ),
+];
 
-/// The upper corner where the legend hides less of curves and bounds, the left one if it is all the
-/// same.
+/// Where the legend hides least of curves and bounds; the first such place.
 fn legend_position(
     curves: &[Curve],
     bounds: &[Bound],
     right: f64,
     top: f64,
 ) -> SeriesLabelPosition {
-    let (width, height) = LEGEND;
-    let mut hidden = [0_usize; 2];
+    let mut hidden = [0_usize; CORNERS.len()];
     let mut meet = |x: f64, y: f64| {
-        let is_high = y > 1.0 - height;
-        hidden[0] += usize::from(is_high && x < width);
-        hidden[1] += usize::from(is_high && x > 1.0 - width);
+        for (hidden, (_, left, low)) in hidden.iter_mut().zip(&CORNERS) {
+            let is_inside =
+                (*left..left + LEGEND.0).contains(&x) && (*low..low + LEGEND.1).contains(&y);
+            *hidden += usize::from(is_inside);
+        }
     };
     // So many places of each line are looked at.
     let places = 50;
@@ -286,10 +301,13 @@ fn legend_position(
             meet(bound.load / right, between(0.0, 1.0, n));
         }
     }
-    match hidden[1] < hidden[0] {
-        true => SeriesLabelPosition::UpperRight,
-        false => SeriesLabelPosition::UpperLeft,
-    }
+    let least = hidden
+        .into_iter()
+        .zip(CORNERS)
+        .min_by_key(|(hidden, _)| *hidden);
+    least.map_or(SeriesLabelPosition::UpperLeft, |(_, (position, ..))| {
+        position
+    })
 }
 
 #[cfg(test)]
@@ -336,5 +354,8 @@ mod tests {
             load: 0.2,
         };
         assert!(!is_left(&[(0.1, 50.0), (0.9, 60.0)], &[bound]));
+        let both = [curve(&early), curve(&late)];
+        let position = legend_position(&both, &[], 1.0, 100.0);
+        assert!(matches!(position, SeriesLabelPosition::MiddleRight));
     }
 }
