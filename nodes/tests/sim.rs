@@ -119,8 +119,8 @@ fn a_sweep_is_an_array_and_a_drawing() {
     assert!(String::from_utf8_lossy(&output.stdout).contains("offered accepted"));
     let lines = std::fs::read_to_string(&table).expect("the table");
     assert_eq!(lines.lines().count(), 4);
-    let words =
-        "t3e-2x2x2 --load 0.1 --warmup 30 --measure 60 --channels optimised,time-of-crossing";
+    let words = "t3e-2x2x2 --load 0.1 --warmup 30 --measure 60 --routing deterministic,adaptive \
+                 --channels optimised,time-of-crossing";
     assert!(
         sim(&format!("{words} --csv {}", table.display()))
             .status
