@@ -19,10 +19,15 @@ pub const HEADER_BITS: u32 = 57;
 /// Bits of the check over the words behind it.
 pub const DATA_CHECK_BITS: u32 = 11;
 
-/// For each bit of a header's syndrome, the information bits in its parity: those whose place in
-/// the code, the numbers from 3 on that are no powers of two, has it.
+/// For each bit of a header's syndrome, the bits of the flit in its parity: the code's own, and
+/// those whose place in the code, the numbers from 3 on that are no powers of two, has it.
 const HEADER_MASKS: [u64; 6] = {
     let mut masks = [0; 6];
+    let mut own = 0;
+    while own < 6 {
+        masks[own] = 1 << (HEADER_BITS + own as u32);
+        own += 1;
+    }
     let (mut place, mut bit) = (3_u32, 0);
     while bit < HEADER_BITS {
         if !place.is_power_of_two() {
@@ -81,29 +86,26 @@ fn look_up(tables: &[[u8; 256]; 8], word: u64) -> u64 {
         .into()
 }
 
-/// The six bits of a header's Hamming code.
-#[inline]
-fn hamming(information: u64) -> u64 {
-    look_up(&HEADER_PARITIES, information) & 0x3f
-}
-
 /// The header flit of 57 bits: with six bits of Hamming code above them and the parity of all as
 /// the highest bit.
 #[inline]
 pub fn seal_header(information: u64) -> u64 {
     debug_assert!(information & !INFORMATION == 0, "a header has 57 bits");
-    let word = information | hamming(information) << HEADER_BITS;
-    word | parity(word) << 63
+    let found = look_up(&HEADER_PARITIES, information);
+    let (code, odd) = (found & 0x3f, found >> 6 ^ parity(found & 0x3f));
+    information | code << HEADER_BITS | odd << 63
 }
 
 /// The 57 bits of a header flit, corrected if need be.
 #[inline]
 pub fn open_header(word: u64) -> (u64, Repair) {
     let information = word & INFORMATION;
-    let syndrome = hamming(information) ^ word >> HEADER_BITS & 0x3f;
-    let odd = parity(word) != 0;
+    let found = look_up(&HEADER_PARITIES, word);
+    if found == 0 {
+        return (information, Repair::Good);
+    }
+    let (syndrome, odd) = (found & 0x3f, found >> 6 != 0);
     match (syndrome, odd) {
-        (0, false) => (information, Repair::Good),
         (_, false) => (information, Repair::Hopeless),
         // The bit is the parity itself, or one of the code.
         (syndrome, true) if !syndrome.is_power_of_two() && syndrome != 0 => {
