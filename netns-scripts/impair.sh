@@ -42,9 +42,12 @@ declare -A ends=()
 # Interfaces that are not there any more, as NODE:INTERFACE.
 declare -A gone=()
 
+# find_ends [LOOK]: with LOOK, what has been deleted is left out, and named in `gone`. It costs as much as all the rest, so that
+# commands are tried without it first.
 find_ends() {
-    local a b if_a if_b
+    local a b if_a if_b look=${1:-}
     local -A there=()
+    ends=() gone=()
     while IFS=$'\t' read -r _ a _ b _ if_a if_b _; do
         find_end "$a" "$if_a"
         find_end "$b" "$if_b"
@@ -54,16 +57,24 @@ find_ends() {
 find_end() {
     local netns
     netns=phw-$lab-$1
-    if [[ -z ${there[$netns]:-} ]]; then
+    if [[ -n $look && -z ${there[$netns]:-} ]]; then
         # A namespace that has been deleted has no interfaces.
         there[$netns]=$(ip -n "$netns" -o link show 2>/dev/null) || there[$netns]=none
     fi
     # A line of it is "NUMBER: NAME: ..." or "NUMBER: NAME@PEER: ...".
-    if [[ $'\n'${there[$netns]} =~ $'\n'[0-9]+:\ "$2"[:@] ]]; then
+    if [[ -z $look || $'\n'${there[$netns]} =~ $'\n'[0-9]+:\ "$2"[:@] ]]; then
         ends[$netns]+=" $2"
     else
         gone[$1:$2]=1
     fi
+}
+
+# Looks which ends are there, and says which are not.
+look() {
+    find_ends look
+    (( ${#gone[@]} )) || return 0
+    (( ${#ends[@]} )) || phw_die "deleted: ${!gone[*]}; nothing of '$which' is left"
+    phw_note "left out, for it has been deleted: ${!gone[*]}"
 }
 
 # each_end COMMANDS: runs tc in each namespace, with COMMANDS for every interface: its name stands for DEV.
@@ -180,19 +191,12 @@ find_ends
 
 case $1 in
     show)
+        find_ends look
         show_links | column -t -s $'\t'
         exit 0 ;;
-esac
-
-if (( ${#gone[@]} )); then
-    (( ${#ends[@]} )) || phw_die "deleted: ${!gone[*]}; nothing of '$which' is left"
-    phw_note "left out, for it has been deleted: ${!gone[*]}"
-fi
-
-case $1 in
     clear)
         (( $# == 1 )) || phw_bad_call "clear takes nothing after it"
-        clear_ends
+        clear_ends 2>/dev/null || { look; clear_ends; }
         exit 0 ;;
 esac
 
@@ -200,13 +204,17 @@ if (( nft )); then
     lost=$(per_million "$@")
     phw_need nft:nftables
     phw_has_nft_loss || phw_skip "the nftables of kernel $(uname -r) cannot lose frames at random"
+    look
     clear_ends
     nft_ends "$lost" || { clear_ends; phw_die "nftables refused it"; }
     exit 0
 fi
 
 clear_nft
-if ! error=$(each_end "${plain}qdisc replace dev DEV root netem $*" 2>&1); then
+impaired="${plain}qdisc replace dev DEV root netem $*"
+! each_end "$impaired" 2>/dev/null || exit 0
+look
+if ! error=$(each_end "$impaired" 2>&1); then
     clear_ends
     if ! phw_has_netem; then
         phw_note "this kernel has no netem. Two ways out:"
