@@ -173,9 +173,9 @@ counter_sum() {
         '[.[] | to_entries[] | select((.key | test($pattern)) and (.value | type == "number")) | .value] | add // 0'
 }
 
-# lost_share: of the frames that met the impairments of $LAB, the share that was lost, in per mille.
+# lost_share [LINK]: of the frames that met the impairments of $LAB, or of those links, the share that was lost, in per mille.
 lost_share() {
-    "$PHW_SCRIPTS/impair.sh" --lab "$LAB" all show | sed -n 's/.*(\([0-9]*\) frames passed, \([0-9]*\) lost)/\1 \2/p' \
+    "$PHW_SCRIPTS/impair.sh" --lab "$LAB" "${1:-all}" show | sed -n 's/.*(\([0-9]*\) frames passed, \([0-9]*\) lost)/\1 \2/p' \
         | awk '{ passed += $1; lost += $2 } END { printf "%d\n", passed + lost ? lost * 1000 / (passed + lost) : 0 }'
 }
 

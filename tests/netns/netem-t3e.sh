@@ -1,0 +1,132 @@
+#!/usr/bin/env bash
+# netem-t3e.sh udp|ethernet: real `tc netem` on every link of a torus of 27 routers and 27 processors, one impairment after the
+# other, then all together. Under each, every operation is carried out exactly once, ordered puts arrive in order, and barriers
+# on three units at once, while puts fill the network, are neither early nor lost. The whole list comes with PHITWIRE_LONG=1;
+# else only all of it together. Runs inside netns-scripts/with-netem.sh.
+# shellcheck source=testlib.sh
+. "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
+kind=${1:?udp or ethernet}
+t_need_namespaces
+
+# Requests outlive what a lost frame costs in an emulated machine with one CPU, and links do not take its pauses for a cut.
+t_topology "$T_SCRATCH/patient.toml" t3e-3x3x3 request_timeout_ms=30000 give_up_ms=0
+t_up "netem_t3e_$kind" "$T_SCRATCH/patient.toml" --link "$kind" --timeout 240
+t_impair 0 loss 1% 2>/dev/null || { (( $? != PHW_SKIP )) || skip_all "no netem in this kernel"; }
+
+seconds=${PHITWIRE_NETEM_SECONDS:-0.6}
+export T_RATE_TIMEOUT=$(( ${seconds%.*} + 120 ))
+# Each of 27 senders has 32 under way: more than that says that answers came.
+most=$(( 27 * 32 + 1 ))
+
+whole_list() { [[ ${PHITWIRE_LONG:-0} != 0 ]]; }
+
+# barriers NAME: of all processors, by three units at once, each joining at some time of its own. Puts fill the network
+# while some of these barriers are done; before and behind that it is quiet, since orders to busy processes take their time.
+barriers() {
+    local name=$1 file=$T_SCRATCH/barriers.json puts=$T_SCRATCH/puts.json bench runner start during status
+    start=$(barriers_of nic0)
+    beside phitwire-bench barrier --unit 3,7,31 --skew-ns 20000000 >"$file" 2>"$file.err"
+    bench=$!
+    phw_until 60 has_barriers nic0 $(( start + 1 )) || true
+    start=$(puts_done nic0)
+    beside phitwire-msgrate --window 64 >"$puts" 2>"$puts.err"
+    runner=$!
+    phw_until 60 has_done nic0 $(( start + 64 )) || true
+    start=$(barriers_of nic0)
+    phw_until 60 has_barriers nic0 $(( start + 9 )) || true
+    during=$(( $(barriers_of nic0) - start ))
+    # They are told to end (130), and what they have begun is accounted for.
+    kill -TERM "$runner" 2>/dev/null || true
+    settled "$runner"
+    status=$SETTLED
+    kill -TERM "$bench" 2>/dev/null || true
+    settled "$bench"
+    if (( SETTLED == 130 && during >= 9 )) && neither_early_nor_lost "$file"; then
+        ok "$name ($(jq -r 'map("\(.barriers)") | join(", ")' "$file"), $during of them among puts, $(jq 'map(.checks) | add' "$file") checks, slowest $(jq 'map(.latency_us.max) | max / 1000 | floor' "$file") ms)"
+    else
+        not_ok "$name" "status $SETTLED, $during among puts, or barriers were early, lost or too late"
+        { jq -c 'map(del(.latency_us, .eureka_latency_us, .tree))' "$file" || true; tail -n 20 "$file.err"; } 2>&1 | detail
+    fi
+    if (( status == 130 )) && exactly_once "$puts" "$most" >/dev/null; then
+        ok "$name: so are the puts ($(jq .acknowledged "$puts") messages)"
+    else
+        not_ok "$name: so are the puts" "status $status, or not exactly once"
+        { exactly_once "$puts" "$most" || true; } 2>&1 | detail
+    fi
+}
+# beside TOOL ARGUMENTS...: runs it until it is told to end.
+beside() {
+    setpriv --pdeathsig TERM "$PHITWIRE_BIN_DIR/$1" "${@:2}" --lab "$LAB" --json --seconds "$T_RATE_TIMEOUT" &
+}
+barriers_of() { t_ctl "$1" stats --json | jq '."barrier.barriers"'; }
+has_barriers() { (( $(barriers_of "$1") >= $2 )); }
+neither_early_nor_lost() {
+    jq -e 'length == 3 and all(.[]; .clean and .early == 0 and .lost == 0 and .timed_out == 0 and .failure == null
+        and .participants == 27 and .barriers >= 3 and .checks >= 27)' "$1" >/dev/null
+}
+
+# share_case MIN MAX: of the frames on all links; in the short list, on those of a router.
+share_case() {
+    local of=all share
+    whole_list || of=r13
+    share=$(lost_share "$of")
+    check "$kind: single frames were lost, $1 to $2 per mille (was $share)" between "$share" "$1" "$2"
+}
+
+# Packets that the check of a link refused; over udp the kernel has a check of its own before it.
+refused_packets() {
+    case $kind in
+        ethernet) counter_sum '^port[0-6]\.rx_crc_errors$' ;;
+        udp)
+            nsenter "--net=/run/netns/$(phw_netns "$LAB" r13)" cat /proc/net/snmp \
+                | awk '$1 == "Udp:" && !column { for (i = 1; i <= NF; i++) if ($i == "InCsumErrors") column = i; next }
+                    $1 == "Udp:" { print $column }' ;;
+    esac
+}
+
+# corrupt_case BEFORE: more were refused since.
+corrupt_case() {
+    local refused
+    refused=$(( $(refused_packets) - $1 ))
+    check "$kind: corrupt bits reached the checks ($refused)" test "$refused" -gt 0
+}
+
+# impaired NAME NETEM-ARGUMENTS...
+impaired() {
+    local name=$1
+    shift
+    check "$kind: netem $* on every link" t_impair all "$@"
+    rate_case "$kind: $name: puts" "$most" --seconds "$seconds" --window 32 --size 64
+    rate_case "$kind: $name: ordered puts, in order" "$most" --seconds "$seconds" --window 32 --routing ordered
+    rate_case "$kind: $name: gets" "$most" --seconds "$seconds" --window 32 --op get
+    rate_case "$kind: $name: additions" "$most" --seconds "$seconds" --window 32 --op amo
+    barriers "$kind: $name: barriers among puts"
+}
+
+if whole_list; then
+    impaired "loss of 0.1 %" loss 0.1%
+    impaired "loss of 1 %" loss 1%
+    share_case 7 13
+    impaired "loss of 10 %" loss 10%
+    share_case 80 120
+    impaired "loss of 30 %" loss 30%
+    share_case 270 330
+    impaired "delay of 1 ms with 0.5 ms jitter" delay 1ms 0.5ms
+    impaired "25 % reordering" delay 1ms reorder 25%
+    impaired "5 % duplication" duplicate 5%
+    refused=$(refused_packets)
+    impaired "1 % corruption" corrupt 1%
+    corrupt_case "$refused"
+    impaired "loss in bursts (gemodel)" loss gemodel 1% 20%
+    share_case 30 70
+fi
+# After one frame in a hundred comes a burst of five that are lost: one in 21.
+refused=$(refused_packets)
+impaired "all of them together" delay 1ms 0.5ms reorder 25% duplicate 5% corrupt 1% loss gemodel 1% 20%
+share_case 30 70
+corrupt_case "$refused"
+if whole_list; then
+    impaired "delay of 50 ms, long links" delay 50ms
+    check "$kind: the links are cleared" t_impair all clear
+    rate_case "$kind: without impairment again" "$most" --seconds 1 --window 32
+fi
