@@ -13,7 +13,7 @@
 # Tests of namespaces leave processors idle: clippy, docs and what cargo builds for its tests run beside them, where both are
 # wanted, and are told behind them; netem runs beside netns, too, and scripts are checked beside the first build.
 #
-# --long makes the loss test 60 s per link kind, runs dragonflies under all that netem has and on both kinds of links, and
+# --long makes the loss test 60 s per link kind, runs dragonflies and tori under all that netem has and on both kinds of links, and
 # attacks both machines on both kinds of links (as does PHITWIRE_LONG=1).
 # Each case prints a TAP line, each part its time. Status 0 only when nothing failed and every skip has its reason.
 # shellcheck source=../netns-scripts/lib.sh
@@ -341,7 +341,7 @@ part_netns() {
     for lab in "${attacked[@]}"; do alone+=("tests/netns/attacks.sh $lab"); done
     for file in dead-wires lanes processes large non-minimal loopback; do alone+=("tests/netns/$file.sh"); done
     for file in tests/netns/*.sh; do
-        case " $first ${alone[*]} tests/netns/testlib.sh tests/netns/netem.sh tests/netns/netem-dragonfly.sh " in
+        case " $first ${alone[*]} tests/netns/testlib.sh tests/netns/netem.sh tests/netns/netem-dragonfly.sh tests/netns/netem-t3e.sh " in
             *" $file "*) ;;
             *) rest+=("$file") ;;
         esac
@@ -359,18 +359,18 @@ part_netns() {
 attacked=(blackwidow-ethernet aries-udp)
 [[ ${PHITWIRE_LONG:-0} == 0 ]] || attacked+=(blackwidow-udp aries-ethernet)
 
-# All at once: user-mode Linux has one CPU, this machine likely more. The dragonfly, which is the largest, on both kinds
-# of links only with --long.
-netem_runs=("netem-dragonfly.sh ethernet" "netem.sh udp" "netem.sh ethernet")
-netem_pids=()
-[[ ${PHITWIRE_LONG:-0} == 0 ]] || netem_runs+=("netem-dragonfly.sh udp")
+# All at once: user-mode Linux has one CPU, this machine likely more. The dragonfly and the torus, which are the largest,
+# on both kinds of links only with --long, which takes its time.
+netem_runs=("netem-dragonfly.sh ethernet" "netem-t3e.sh ethernet" "netem.sh udp" "netem.sh ethernet")
+netem_pids=() netem_seconds=900
+[[ ${PHITWIRE_LONG:-0} == 0 ]] || { netem_runs+=("netem-dragonfly.sh udp" "netem-t3e.sh udp"); netem_seconds=3600; }
 start_netem() {
     local run
     (( ${#netem_pids[@]} == 0 )) || return 0
     for run in "${netem_runs[@]}"; do
         : >"$scratch/${run// /.}"
         # shellcheck disable=SC2086  # a file and its argument
-        netns-scripts/with-netem.sh --timeout 900 tests/netns/$run >>"$scratch/${run// /.}" 2>&1 &
+        netns-scripts/with-netem.sh --timeout "$netem_seconds" tests/netns/$run >>"$scratch/${run// /.}" 2>&1 &
         netem_pids+=($!)
     done
 }
