@@ -93,7 +93,7 @@ each_end() {
 plain=$'qdisc replace dev DEV root handle 1: pfifo\n'
 
 clear_ends() {
-    each_end "${plain}qdisc del dev DEV root"
+    each_end "${plain}qdisc del dev DEV root" || return 1
     clear_nft
 }
 
