@@ -25,18 +25,17 @@ whole_list() { [[ ${PHITWIRE_LONG:-0} != 0 ]]; }
 # barriers NAME: of all processors, by three units at once, each joining at some time of its own. Puts fill the network
 # while some of these barriers are done; before and behind that it is quiet, since orders to busy processes take their time.
 barriers() {
-    local name=$1 file=$T_SCRATCH/barriers.json puts=$T_SCRATCH/puts.json bench runner start during status
-    start=$(barriers_of nic0)
+    local name=$1 file=$T_SCRATCH/barriers.json puts=$T_SCRATCH/puts.json bench runner requests=0 barriers=0 start during status
+    look
     beside phitwire-bench barrier --unit 3,7,31 --skew-ns 20000000 >"$file" 2>"$file.err"
     bench=$!
-    phw_until 60 has_barriers nic0 $(( start + 1 )) "$bench" || true
-    start=$(puts_done nic0)
+    phw_until 60 has_reached 0 $(( barriers + 1 )) "$bench" || true
     beside phitwire-msgrate --window 64 >"$puts" 2>"$puts.err"
     runner=$!
-    phw_until 60 has_done nic0 $(( start + 64 )) || true
-    start=$(barriers_of nic0)
-    phw_until 60 has_barriers nic0 $(( start + 9 )) "$bench" || true
-    during=$(( $(barriers_of nic0) - start ))
+    phw_until 60 has_reached $(( requests + 64 )) 0 "$runner" || true
+    start=$barriers
+    phw_until 60 has_reached 0 $(( start + 9 )) "$bench" || true
+    during=$(( barriers - start ))
     # They are told to end (130), and what they have begun is accounted for.
     kill -TERM "$runner" 2>/dev/null || true
     settled "$runner"
@@ -60,9 +59,10 @@ barriers() {
 beside() {
     setpriv --pdeathsig TERM "$PHITWIRE_BIN_DIR/$1" "${@:2}" --lab "$LAB" --json --seconds "$T_RATE_TIMEOUT" &
 }
-barriers_of() { t_ctl "$1" stats --json | jq '."barrier.barriers"'; }
-# has_barriers NODE COUNT PID: or PID has ended, so that none are to come.
-has_barriers() { (( $(barriers_of "$1") >= $2 )) || ! kill -0 "$3" 2>/dev/null; }
+# What nic0 has done so far, to $requests and $barriers: a busy process takes seconds to answer in user-mode Linux.
+look() { read -r requests barriers < <(t_ctl nic0 stats --json | jq -r '"\(.requests_done) \(."barrier.barriers")"'); }
+# has_reached REQUESTS BARRIERS PID: or PID has ended, so that no more are to come.
+has_reached() { look && (( requests >= $1 && barriers >= $2 )) || ! kill -0 "$3" 2>/dev/null; }
 neither_early_nor_lost() {
     jq -e 'length == 3 and all(.[]; .clean and .early == 0 and .lost == 0 and .timed_out == 0 and .failure == null
         and .participants == 27 and .barriers >= 3 and .checks >= 27)' "$1" >/dev/null
