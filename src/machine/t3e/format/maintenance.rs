@@ -13,7 +13,7 @@
 //! | 0 | 56:50 | tag, which the reply has as well |
 //! | 1 | 35:0 | six signed counts of hops gone |
 //! | 1 | 51:36 | register |
-//! | 1 | 56:52 | reserved, zero |
+//! | 1 | 56:52 | reserved, zero; other than zero where the flit could not be read on its way |
 //! | 2 | 63:0 | value: to be written, or that was read or written |
 //!
 //! A router takes a hop from the counts of flit 0 and adds it to those of flit 1. A reply goes the
@@ -211,6 +211,11 @@ impl MaintenanceTrail {
         seal_header(self.gone.bits() | u64::from(self.register) << REGISTER_SHIFT)
     }
 
+    /// What goes on in the place of a flit that cannot be read: no router takes it for a trail.
+    pub fn spoiled() -> u64 {
+        seal_header(1 << RESERVED_SHIFT)
+    }
+
     /// Adds a hop to those gone. Counts that a damaged packet has too high stay there.
     pub fn step(&mut self, hop: Hop) {
         let gone = &mut self.gone.0[usize::from(hop.leg)];
@@ -366,6 +371,8 @@ mod tests {
         }
         assert_eq!(MaintenanceHeader::parse(words[0] ^ 3), None);
         assert_eq!(MaintenanceTrail::parse(words[1] ^ 3), None);
+        let spoiled = (0..64).map(|bit| MaintenanceTrail::spoiled() ^ 1 << bit);
+        assert!(spoiled.map(MaintenanceTrail::parse).all(|read| read.is_none()));
         let (header, _) = MaintenanceHeader::parse(words[0]).unwrap();
         let (trail, _) = MaintenanceTrail::parse(words[1]).unwrap();
         assert_eq!(MaintenancePacket::assemble(header, trail, 77 ^ 3), None);

@@ -33,7 +33,7 @@ crate::counters! {
         eaten,
         /// Packets for a port whose link took no flit.
         lost,
-        /// Packets that more was wrong with than can be corrected.
+        /// Packets that more was wrong with than can be corrected, here or on their way.
         damaged,
         /// Flits with a bit that was wrong and was corrected.
         corrected,
@@ -193,13 +193,14 @@ impl Maintenance {
     fn follow(&mut self, port: usize, (out, hop, flits): (u8, Hop, u8), came: Flit) -> Taken {
         let mut word = came.word;
         if flits == 1 {
-            let Some(mut trail) = self.trail(word) else {
-                self.holders[usize::from(out)] = None;
-                self.incoming[port] = Incoming::Eaten;
-                return Taken::Nothing;
+            word = match self.trail(word) {
+                Some(mut trail) => {
+                    trail.step(hop);
+                    trail.emit()
+                }
+                // The routers ahead have its header, and keep a port for it until its last flit.
+                None => MaintenanceTrail::spoiled(),
             };
-            trail.step(hop);
-            word = trail.emit();
         }
         let next = flits + 1;
         if usize::from(next) == MAINTENANCE_FLITS {
@@ -344,4 +345,40 @@ impl Maintenance {
 const fn flit(word: u64, at: usize) -> Flit {
     let control = Control::maintenance(at == 0);
     Flit { word, control }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::t3e::route::Direction;
+
+    /// Whoever comes after it by another port would be eaten by what never ends.
+    #[test]
+    fn a_packet_that_is_damaged_on_its_way_keeps_no_port_ahead() {
+        let way = Way([2, 0, 0, 0, 0, 0]);
+        let mut words = MaintenancePacket::request(way, 0, 1, Some(5)).words();
+        words[1] ^= 3;
+        let (out, from) = (Direction::PlusX.index(), Direction::MinusX.index());
+        let mut routers = [Maintenance::default(), Maintenance::default()];
+        let mut target = Maintenance::default();
+        for (at, word) in words.into_iter().enumerate() {
+            let mut next = flit(word, at);
+            for router in &mut routers {
+                let Taken::Forward(port, passed) = router.take(from, next) else {
+                    panic!("flit {at} goes on");
+                };
+                assert_eq!(port, out);
+                next = passed;
+            }
+            assert!(matches!(target.take(from, next), Taken::Nothing));
+        }
+        for router in routers.iter().chain([&target]) {
+            assert_eq!(router.holders, [None; PORTS]);
+            assert_eq!(router.counters.damaged, 1);
+        }
+        let other = MaintenancePacket::request(way, 1, 1, None).words();
+        let passed = routers[1].take(Direction::MinusY.index(), flit(other[0], 0));
+        assert!(matches!(passed, Taken::Forward(port, _) if port == out));
+        assert_eq!(routers[1].counters.eaten, 0);
+    }
 }

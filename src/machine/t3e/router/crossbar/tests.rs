@@ -132,6 +132,30 @@ fn straight_through_and_turns_take_their_times() {
     }
 }
 
+/// "If packets are queued up in a given interface, the arbiter tells the other interfaces that they
+/// could get some traffic from the crossbar so they should stop using the short-circuit path."
+#[test]
+fn the_short_circuit_is_closed_while_another_packet_waits_for_its_output() {
+    for waits in [false, true] {
+        let (mut bench, mut crossbar) = (Bench::default(), crossbar());
+        // Requests have no place ahead; the straight packet is a response.
+        bench.credits[X][vc::REQUEST] = 0;
+        let turning = packet(Command::Put1, tag([3, 1, 1], false));
+        if waits {
+            give(&mut bench, &mut crossbar, (FROM_Y, vc::REQUEST), &turning);
+            crossbar.run(&mut bench);
+        }
+        crossbar.rest_until(40);
+        let straight = packet(Command::Done, tag([3, 1, 1], false));
+        give(&mut bench, &mut crossbar, (FROM_X, vc::RESPONSE), &straight);
+        crossbar.run(&mut bench);
+        let late = if waits { 3 } else { 0 };
+        assert_eq!(cycles(&bench, X), [40 + late, 41 + late]);
+        let through = crossbar.counters().straight_packets;
+        assert_eq!(through, u64::from(!waits));
+    }
+}
+
 #[test]
 fn the_look_up_table_steers_what_a_processor_sends() {
     let (mut bench, mut crossbar) = (Bench::default(), crossbar());
