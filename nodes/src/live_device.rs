@@ -298,21 +298,8 @@ impl LiveDevice {
                 way,
                 register,
                 value,
-            } => {
-                let remote = device.need_remote_registers()?;
-                let question = remote.ask(&way, register_name(&register), value)?;
-                return Ok(json!({ "question": question }));
-            }
-            Request::RemoteAnswer { question } => {
-                let answer = device.need_remote_registers()?.answer(question);
-                return Ok(match answer {
-                    None => json!({ "pending": true }),
-                    Some(value) => {
-                        let value = value.map_err(Failure::Remote)?;
-                        json!({ "value": value, "hex": format!("{value:#x}") })
-                    }
-                });
-            }
+            } => return self.ask_remote(&way, &register, value),
+            Request::RemoteAnswer { question } => return self.remote_answer(question),
             Request::Quiesce { hold_ms } => self.quiesce(now, hold_ms)?,
             Request::Release => {
                 self.held_until = None;
@@ -330,6 +317,29 @@ impl LiveDevice {
             | Request::Shutdown => return Err(Failure::NotOurs),
         }
         Ok(json!({}))
+    }
+
+    /// Asks another router for a register, or writes it; the answer has to be asked for.
+    fn ask_remote(
+        &mut self,
+        way: &[i8],
+        register: &Register,
+        value: Option<u64>,
+    ) -> Result<Value, Failure> {
+        let remote = self.device.need_remote_registers()?;
+        let question = remote.ask(way, register_name(register), value)?;
+        Ok(json!({ "question": question }))
+    }
+
+    fn remote_answer(&mut self, question: u32) -> Result<Value, Failure> {
+        let answer = self.device.need_remote_registers()?.answer(question);
+        Ok(match answer {
+            None => json!({ "pending": true }),
+            Some(value) => {
+                let value = value.map_err(Failure::Remote)?;
+                json!({ "value": value, "hex": format!("{value:#x}") })
+            }
+        })
     }
 
     fn quiesce(&mut self, now: Time, hold_ms: u64) -> Result<(), Failure> {

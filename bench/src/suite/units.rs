@@ -107,6 +107,31 @@ pub struct UnitSuite<'n> {
     spec: BarrierSpec,
 }
 
+/// Names and numbers of network interfaces.
+type Nics = Vec<(String, u16)>;
+
+/// Those of a lab that have barrier units, by their numbers, and routers.
+fn members(lab: &mut dyn Lab) -> Result<(Nics, BTreeSet<String>), UnitError> {
+    let mut nics = Vec::new();
+    let mut routers = BTreeSet::new();
+    for member in lab.members()? {
+        match member.role {
+            Role::Nic { processor, .. } => {
+                let info: NodeInfo = ask(lab, &member.name, &Request::Info)?;
+                if info.barrier_units.is_some() {
+                    nics.push((member.name, processor));
+                }
+            }
+            Role::Router => {
+                routers.insert(member.name);
+            }
+            Role::Silent => {}
+        }
+    }
+    nics.sort_by_key(|(_, number)| *number);
+    Ok((nics, routers))
+}
+
 impl<'n> UnitSuite<'n> {
     /// Finds the participants in `lab`, which runs `network`.
     ///
@@ -135,23 +160,7 @@ impl<'n> UnitSuite<'n> {
         let common = benchmark.common();
         let no_units = || UnitError::NoUnits(common.lab.clone());
         let side = network.side_networks().ok_or_else(no_units)?;
-        let mut nics = Vec::new();
-        let mut routers = BTreeSet::new();
-        for member in lab.members()? {
-            match member.role {
-                Role::Nic { processor, .. } => {
-                    let info: NodeInfo = ask(lab, &member.name, &Request::Info)?;
-                    if info.barrier_units.is_some() {
-                        nics.push((member.name, processor));
-                    }
-                }
-                Role::Router => {
-                    routers.insert(member.name);
-                }
-                Role::Silent => {}
-            }
-        }
-        nics.sort_by_key(|(_, number)| *number);
+        let (mut nics, routers) = members(lab)?;
         if let Some(twice) = twice(chosen) {
             return Err(UnitError::Twice(format!("`{twice}`")));
         }

@@ -1,6 +1,8 @@
 //! The latency-load curve as a drawing.
 
 use miette::miette;
+use plotters::chart::DualCoordChartContext;
+use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 
 use super::measure::Measured;
@@ -198,26 +200,7 @@ fn draw(
         .collect();
     let position = legend_position(curves, &bounds, right, top);
     for curve in curves {
-        let line = curve.colour.stroke_width(2);
-        let legend = move |(x, y)| PathElement::new([(x, y), (x + 18, y)], line);
-        let points = curve.points.iter().copied();
-        if curve.is_accepted {
-            if curve.name.is_empty() {
-                chart.draw_secondary_series(DashedLineSeries::new(points, 6, 4, line))?;
-            } else {
-                chart
-                    .draw_secondary_series(LineSeries::new(points, line))?
-                    .label(&curve.name)
-                    .legend(legend);
-            }
-            continue;
-        }
-        chart
-            .draw_series(LineSeries::new(up_to(top, &curve.points), line))?
-            .label(&curve.name)
-            .legend(legend);
-        let within = points.filter(|&(_, y)| y <= top);
-        chart.draw_series(within.map(|at| Circle::new(at, 3, curve.colour.filled())))?;
+        draw_curve(&mut chart, curve, top)?;
     }
     for Bound { name, colour, load } in bounds {
         let line = colour.stroke_width(1);
@@ -236,6 +219,38 @@ fn draw(
         .draw()?;
     root.present()?;
     drop(chart);
+    Ok(())
+}
+
+type Scales = Cartesian2d<RangedCoordf64, RangedCoordf64>;
+type Chart<'a, 'b> = DualCoordChartContext<'a, SVGBackend<'b>, Scales, Scales>;
+
+/// Draws a curve, of latency as far as `top`.
+fn draw_curve(
+    chart: &mut Chart<'_, '_>,
+    curve: &Curve,
+    top: f64,
+) -> Result<(), Box<dyn std::error::Error>> {
+    let line = curve.colour.stroke_width(2);
+    let legend = move |(x, y)| PathElement::new([(x, y), (x + 18, y)], line);
+    let points = curve.points.iter().copied();
+    if curve.is_accepted {
+        if curve.name.is_empty() {
+            chart.draw_secondary_series(DashedLineSeries::new(points, 6, 4, line))?;
+        } else {
+            chart
+                .draw_secondary_series(LineSeries::new(points, line))?
+                .label(&curve.name)
+                .legend(legend);
+        }
+        return Ok(());
+    }
+    chart
+        .draw_series(LineSeries::new(up_to(top, &curve.points), line))?
+        .label(&curve.name)
+        .legend(legend);
+    let within = points.filter(|&(_, y)| y <= top);
+    chart.draw_series(within.map(|at| Circle::new(at, 3, curve.colour.filled())))?;
     Ok(())
 }
 

@@ -372,7 +372,11 @@ mod tests {
         assert_eq!(MaintenanceHeader::parse(words[0] ^ 3), None);
         assert_eq!(MaintenanceTrail::parse(words[1] ^ 3), None);
         let spoiled = (0..64).map(|bit| MaintenanceTrail::spoiled() ^ 1 << bit);
-        assert!(spoiled.map(MaintenanceTrail::parse).all(|read| read.is_none()));
+        assert!(
+            spoiled
+                .map(MaintenanceTrail::parse)
+                .all(|read| read.is_none())
+        );
         let (header, _) = MaintenanceHeader::parse(words[0]).unwrap();
         let (trail, _) = MaintenanceTrail::parse(words[1]).unwrap();
         assert_eq!(MaintenancePacket::assemble(header, trail, 77 ^ 3), None);
