@@ -1,11 +1,12 @@
 //! Every T3E decoder that bytes from a wire reach: bursts, flits, headers, packets, barrier
-//! messages, the buffers of an input; for the fuzz target and the replay of its corpus. Nothing here
+//! messages, maintenance packets, the buffers of an input; for the fuzz target and the replay of its corpus. Nothing here
 //! may panic, except where a decoder contradicts itself or its encoder.
 
 use phitwire::machine::t3e::barrier::Message;
+use phitwire::machine::t3e::format::maintenance::{MaintenanceHeader, MaintenanceTrail};
 use phitwire::machine::t3e::format::{
-    Burst, Control, Flit, FlitKind, Header, HeaderError, MAX_PACKET_FLITS, PacketBuf, Repair,
-    Request, VCS,
+    Burst, Control, Flit, FlitKind, Header, HeaderError, MAX_PACKET_FLITS, MaintenancePacket,
+    PacketBuf, Repair, Request, VCS,
 };
 use phitwire::machine::t3e::link::{Depths, FlitBuffer};
 use phitwire::packets::Packet as _;
@@ -19,6 +20,8 @@ pub struct Outcome {
     pub packets: [u32; 3],
     /// Barrier messages, those corrected, and words that are none.
     pub messages: [u32; 3],
+    /// First flits of maintenance packets, second ones, and whole packets.
+    pub maintenance: [u32; 3],
     /// Flits with control bits that are none.
     pub unreadable: u32,
     /// Packets that were cut short by the next, and flits without a header or a place.
@@ -36,6 +39,7 @@ impl Outcome {
         add(&mut self.headers, &other.headers);
         add(&mut self.packets, &other.packets);
         add(&mut self.messages, &other.messages);
+        add(&mut self.maintenance, &other.maintenance);
         self.unreadable += other.unreadable;
         self.cut += other.cut;
         self.discarded += other.discarded;
@@ -55,6 +59,9 @@ pub fn decode(bytes: &[u8]) -> Outcome {
         assert_eq!(Burst::parse(&again), burst, "what is read is written");
         if again != bytes {
             outcome.unreadable += 1;
+        }
+        for three in burst.words.windows(3) {
+            decode_maintenance([three[0], three[1], three[2]], &mut outcome);
         }
         for flit in burst.flits() {
             decode_flit(flit, &mut outcome);
@@ -126,6 +133,36 @@ fn decode_flit(flit: Flit, outcome: &mut Outcome) {
         }
         (Err(_), None) => outcome.messages[2] += 1,
     }
+}
+
+/// Three words as a maintenance packet, which goes all of its way and is replied to.
+fn decode_maintenance(words: [u64; 3], outcome: &mut Outcome) {
+    // Six counts of hops, from -32 to 31.
+    const MOST_HOPS: usize = 6 * 32;
+    let Some((mut header, corrected)) = MaintenanceHeader::parse(words[0]) else {
+        return;
+    };
+    let differs = (header.emit() ^ words[0]).count_ones();
+    assert_eq!(differs, u32::from(corrected), "{header:?}");
+    outcome.maintenance[0] += 1;
+    let Some((mut trail, corrected)) = MaintenanceTrail::parse(words[1]) else {
+        return;
+    };
+    let differs = (trail.emit() ^ words[1]).count_ones();
+    assert_eq!(differs, u32::from(corrected), "{trail:?}");
+    outcome.maintenance[1] += 1;
+    let hops = core::iter::from_fn(|| header.step());
+    let gone = hops.map(|hop| trail.step(hop)).count();
+    assert!(gone <= MOST_HOPS, "{gone} hops");
+    let Some((packet, _)) = MaintenancePacket::assemble(header, trail, words[2]) else {
+        return;
+    };
+    outcome.maintenance[2] += 1;
+    let reply = packet.reply(packet.command, packet.value);
+    let [first, second, _] = reply.words();
+    assert!(MaintenanceHeader::parse(first).is_some_and(|(_, wrong)| !wrong));
+    let (trail, _) = MaintenanceTrail::parse(second).expect("it was just made");
+    assert_eq!(trail.register, packet.register);
 }
 
 /// The packets of a channel whose packets are all complete.

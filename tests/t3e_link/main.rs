@@ -13,7 +13,9 @@ use std::path::PathBuf;
 
 use operations::{Outcome, run};
 use phitwire::machine::t3e::barrier::{Kind, Message, UnitNumber};
-use phitwire::machine::t3e::format::{BURST_FLITS, Burst, Control, Flit, VCS};
+use phitwire::machine::t3e::format::{
+    BURST_FLITS, Burst, Control, Flit, MaintenancePacket, VCS, Way,
+};
 use phitwire::packets::Packet as _;
 use phitwire::rng::Rng;
 use proptest::prelude::*;
@@ -141,12 +143,22 @@ fn flits() -> Inputs {
     let mut wrong = messages.clone();
     wrong[0].word ^= 1 << 40;
     wrong[1].word ^= 0b1110;
+    let ways = [[1, -1, 0, 31, -31, 2], [0; 6]];
+    let maintenance = ways.map(|way| MaintenancePacket::request(Way(way), 5, 0x100, Some(!7)));
+    let maintenance: Vec<Flit> = maintenance
+        .iter()
+        .flat_map(|packet| (0..).zip(packet.words()))
+        .map(|(at, word)| Flit {
+            word,
+            control: Control::maintenance(at == 0),
+        })
+        .collect();
     let mut rng = Rng::new(1, 1);
     let wild: Vec<u8> = (0..20).flat_map(|_| burst(&mut rng)).collect();
     let noise: Vec<u8> = (0..5 * Burst::BYTES)
         .map(|_| rng.next_u64() as u8)
         .collect();
-    let inputs: [(&str, Vec<u8>); 10] = [
+    let inputs: [(&str, Vec<u8>); 11] = [
         ("empty", Vec::new()),
         ("packets", bursts(&packets(12))),
         (
@@ -167,6 +179,7 @@ fn flits() -> Inputs {
         ),
         ("messages", bursts(&messages)),
         ("wrong-messages", bursts(&wrong)),
+        ("maintenance", bursts(&maintenance)),
         ("wild", wild),
         ("noise", noise),
     ];
@@ -238,7 +251,7 @@ fn the_flits_reach_every_answer() {
     // What can be corrected the buffer has corrected.
     assert_eq!(all.packets[1], 0);
     let packets = [all.packets[0], all.packets[2]];
-    let reached = [&all.headers[..], &packets, &all.messages].concat();
+    let reached = [&all.headers[..], &packets, &all.messages, &all.maintenance].concat();
     assert!(reached.iter().all(|count| *count > 0), "{all:?}");
     assert!(
         all.unreadable > 0 && all.cut > 0 && all.discarded > 0,
