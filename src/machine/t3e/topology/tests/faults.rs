@@ -151,7 +151,7 @@ fn what_had_not_entered_a_cut_link_is_not_lost() {
     ] {
         let mut world = world("3x3x3", 0);
         let mut spec = traffic(1, 0..27, ways);
-        spec.count = 12_000;
+        spec.count = 4_000;
         world.start_traffic(&spec).expect("traffic");
         world.fabric.run_for(Duration::from_us(5));
         // That of router 13 in +X.
@@ -201,7 +201,7 @@ fn a_spare_takes_over_under_the_same_number() {
     let all = || 0..26;
     assert_whole(&mut world, &traffic(1, all(), Ways::Adaptive0));
     let mut spec = traffic(2, all(), Ways::Adaptive0);
-    spec.count = 12_000;
+    spec.count = 4_000;
     world.start_traffic(&spec).expect("traffic");
     world.fabric.run_for(Duration::from_us(5));
     // The processor of node 13 dies.
