@@ -9,10 +9,13 @@ use std::fmt::Write as _;
 use phitwire::chip::Grain;
 use phitwire::machine::aries::topology::Dragonfly;
 use phitwire::machine::blackwidow::topology::BlackWidowSpec;
+use phitwire::machine::t3e::cycle::{T3e, T3eOptions};
+use phitwire::machine::t3e::route::Shape;
+use phitwire::machine::t3e::topology::{Channels, Torus, TorusSpec};
 use phitwire::net::{self, Clock, Profile};
-use phitwire::nic::{Operation, TrafficPattern, TrafficSpec};
+use phitwire::nic::{Operation, TrafficPattern, TrafficSpec, Ways};
 use phitwire::sim::World;
-use phitwire::sim::direct::{Config, Report};
+use phitwire::sim::direct::{Config, Report, Serial, Simulation};
 use phitwire::time::Duration;
 
 use crate::encoded::{encoded, traffic};
@@ -161,6 +164,64 @@ fn a_simulated_dragonfly_of_flits_with_one_percent_loss() {
 #[test]
 fn a_simulated_dragonfly_of_packets_with_one_percent_loss() {
     insta::assert_snapshot!(simulated(Grain::Packet));
+}
+
+/// A torus with a partial plane, in which packets take initial and final hops.
+fn torus(profile: Profile) -> Torus {
+    let shape = Shape::new([4, 2, 2], vec![[4, 1, 1]]).expect("a shape");
+    let mut spec = TorusSpec::new(shape);
+    spec.settings.profile = profile;
+    if profile == Profile::Paper {
+        spec.settings.clock = Clock::Paced { dilation: 1 };
+    }
+    spec.torus()
+}
+
+#[test]
+fn a_torus_with_one_percent_loss() {
+    let network = up_with(torus(Profile::Live), Profile::Live, 1996);
+    let additions = |traffic| TrafficSpec {
+        op: Operation::Amo,
+        size: 8,
+        ..traffic
+    };
+    insta::assert_snapshot!(counted(network, "loss 1%", additions));
+}
+
+#[test]
+fn a_torus_with_the_machine_s_own_depths_and_clock() {
+    let network = up_with(torus(Profile::Paper), Profile::Paper, 1996);
+    let ordered = |traffic| TrafficSpec {
+        size: 64,
+        ways: Some(Ways::Ordered),
+        ..traffic
+    };
+    insta::assert_snapshot!(counted(network, "", ordered));
+}
+
+/// What `phitwire sim` measures of a torus over ideal links.
+fn crossed(seed: u64, channels: Channels) -> String {
+    let (config, _) = traffic(Grain::Flit);
+    let config = Config { seed, ..config };
+    let options = T3eOptions {
+        channels: Some(channels),
+        ..T3eOptions::default()
+    };
+    let simulation = Simulation::<T3e>::new(&torus(Profile::Live), &config, &options, 1);
+    let report = simulation
+        .expect("the run is possible")
+        .run(&mut Serial, |_| {});
+    assert_eq!(report.violations, []);
+    measured(&report)
+}
+
+#[test]
+fn a_simulated_torus() {
+    let one = crossed(1, Channels::Optimised);
+    assert_eq!(one, crossed(1, Channels::Optimised));
+    assert_ne!(one, crossed(2, Channels::Optimised));
+    assert_ne!(one, crossed(1, Channels::TimeOfCrossing));
+    insta::assert_snapshot!(one);
 }
 
 #[test]
