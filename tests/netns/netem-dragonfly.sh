@@ -58,7 +58,7 @@ impaired() {
 impaired "loss of 0.1 %" loss 0.1%
 impaired "loss of 1 %" loss 1%
 impaired "loss of 10 %" loss 10%
-share=$(lost_share)
+share=$(lost_share all)
 check "$kind: single frames were lost, about 100 per mille (was $share)" between "$share" 70 130
 impaired "loss of 30 %" loss 30%
 impaired "delay of 1 ms with 0.5 ms jitter" delay 1ms 0.5ms

@@ -23,7 +23,7 @@ impaired() {
 
 share_case() {
     local share
-    share=$(lost_share)
+    share=$(lost_share all)
     check "$kind: single frames were lost, about $1 per mille (was $share)" between "$share" "$2" "$3"
 }
 
