@@ -1,26 +1,27 @@
 #!/usr/bin/env bash
 # netem-t3e.sh udp|ethernet: real `tc netem` on every link of a torus of 27 routers and 27 processors, one impairment after the
 # other, then all together. Under each, every operation is carried out exactly once, ordered puts arrive in order, and barriers
-# on three units at once, while puts fill the network, are neither early nor lost. The whole list comes with PHITWIRE_LONG=1;
-# else only all of it together. Runs inside netns-scripts/with-netem.sh.
+# on three units at once, while puts fill the network, are neither early nor lost. That takes a quarter of an hour and comes with
+# PHITWIRE_LONG=1; else all impairments together, on a torus of eight. Runs inside netns-scripts/with-netem.sh.
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 kind=${1:?udp or ethernet}
 t_need_namespaces
 
+whole_list() { [[ ${PHITWIRE_LONG:-0} != 0 ]]; }
+if whole_list; then torus=t3e-3x3x3 processors=27 some_router=r13; else torus=t3e-2x2x2 processors=8 some_router=r7; fi
+
 # Requests outlive what a lost frame costs in an emulated machine with one CPU, and links do not take its pauses for a cut. Nor
 # are they taken for silent: on a link at rest a burst of lost frames lasts as long as it takes to ask so often, and no tree of
 # a barrier would lead over it.
-t_topology "$T_SCRATCH/patient.toml" t3e-3x3x3 request_timeout_ms=30000 give_up_ms=0 silence_ms=0
+t_topology "$T_SCRATCH/patient.toml" "$torus" request_timeout_ms=30000 give_up_ms=0 silence_ms=0
 t_up "netem_t3e_$kind" "$T_SCRATCH/patient.toml" --link "$kind" --timeout 240
 t_impair 0 loss 1% 2>/dev/null || { (( $? != PHW_SKIP )) || skip_all "no netem in this kernel"; }
 
 seconds=${PHITWIRE_NETEM_SECONDS:-0.6}
 export T_RATE_TIMEOUT=$(( ${seconds%.*} + 120 ))
-# Each of 27 senders has 32 under way: more than that says that answers came.
-most=$(( 27 * 32 + 1 ))
-
-whole_list() { [[ ${PHITWIRE_LONG:-0} != 0 ]]; }
+# Each sender has 32 under way: more than that says that answers came.
+most=$(( processors * 32 + 1 ))
 # Puts that a processor has under way beside barriers; in the short list, other tests want the processors too.
 window=16
 ! whole_list || window=64
@@ -51,11 +52,11 @@ barriers() {
         not_ok "$name" "status $SETTLED, $during among puts, or barriers were early, lost or too late"
         { jq -c 'map(del(.latency_us, .eureka_latency_us, .tree))' "$file" || true; tail -n 20 "$file.err"; } 2>&1 | detail
     fi
-    if (( status == 130 )) && exactly_once "$puts" $(( 27 * window + 1 )) >/dev/null; then
+    if (( status == 130 )) && exactly_once "$puts" $(( processors * window + 1 )) >/dev/null; then
         ok "$name: so are the puts ($(jq .acknowledged "$puts") messages)"
     else
         not_ok "$name: so are the puts" "status $status, or not exactly once"
-        { exactly_once "$puts" $(( 27 * window + 1 )) || true; } 2>&1 | detail
+        { exactly_once "$puts" $(( processors * window + 1 )) || true; } 2>&1 | detail
     fi
 }
 # beside TOOL ARGUMENTS...: runs it until it is told to end.
@@ -70,14 +71,14 @@ look() {
 # has_reached REQUESTS BARRIERS PID: or PID has ended, so that no more are to come.
 has_reached() { look && (( requests >= $1 && barriers >= $2 )) || ! kill -0 "$3" 2>/dev/null; }
 neither_early_nor_lost() {
-    jq -e 'length == 3 and all(.[]; .clean and .early == 0 and .lost == 0 and .timed_out == 0 and .failure == null
-        and .participants == 27 and .barriers >= 3 and .checks >= 27)' "$1" >/dev/null
+    jq -e --argjson all "$processors" 'length == 3 and all(.[]; .clean and .early == 0 and .lost == 0 and .timed_out == 0
+        and .failure == null and .participants == $all and .barriers >= 3 and .checks >= $all)' "$1" >/dev/null
 }
 
 # share_case MIN MAX: of the frames on all links; in the short list, on those of a router.
 share_case() {
     local of=all share
-    whole_list || of=r13
+    whole_list || of=$some_router
     share=$(lost_share "$of")
     check "$kind: single frames were lost, $1 to $2 per mille (was $share)" between "$share" "$1" "$2"
 }
@@ -87,7 +88,7 @@ refused_packets() {
     case $kind in
         ethernet) counter_sum '^port[0-6]\.rx_crc_errors$' ;;
         udp)
-            nsenter "--net=/run/netns/$(phw_netns "$LAB" r13)" cat /proc/net/snmp \
+            nsenter "--net=/run/netns/$(phw_netns "$LAB" "$some_router")" cat /proc/net/snmp \
                 | awk '$1 == "Udp:" && !column { for (i = 1; i <= NF; i++) if ($i == "InCsumErrors") column = i; next }
                     $1 == "Udp:" { print $column }' ;;
     esac

@@ -61,7 +61,7 @@ pub trait CycleModel: Copy + Debug + Default + Eq + Send + Sync + 'static {
     const MESSAGE_BYTES: u8;
     /// Bits of its birth that a packet carries; what is under way longer is dated wrongly.
     const BIRTH_BITS: u32;
-    /// What the other ways are called of [`ChipView::choices`], as reports have it.
+    /// What the other ways are called of `ChipView::choices`, as reports have it.
     const OTHER_WAYS: &'static str = "non-minimal";
 
     /// What these options are, for people and programs that read results.
