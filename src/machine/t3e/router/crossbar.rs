@@ -371,7 +371,13 @@ impl Crossbar {
         let who = number(port, vc);
         let (out, to) = (usize::from(wants.out()), usize::from(wants.vc()));
         let mut goes = false;
-        if self.outputs[out].owner(to) == who && ports.credits(out, to) > 0 && ports.takes(out) {
+        // What moves at once has no flits on either side of a link that is jammed: all packets there
+        // can be routed anew.
+        let room = if self.at_once == 1 { 1 } else { wants.flits() };
+        if self.outputs[out].owner(to) == who
+            && ports.credits(out, to) >= room.into()
+            && ports.takes(out)
+        {
             cycle.can[out] |= 1 << to;
             cycle.sending |= 1 << out;
             goes = true;
