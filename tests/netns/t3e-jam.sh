@@ -66,7 +66,6 @@ rate_case "a ring of eight" 1000 --pattern tornado --window 512 --seconds 0.5
 check "tables that leave all packets on one channel" set_tables 0xff
 before=$(packets_of)
 done_before=$(counter_sum '^requests_done$')
-# A put of eight bytes is four flits, of which a full buffer holds a whole number: what has begun to flow cannot be routed again.
 t_rate "$T_SCRATCH/jam.json" --pattern tornado --size 8 --window 8192 --count 40000 &
 runner=$!
 # The ring may jam before the first of them is done.
