@@ -69,9 +69,9 @@ pub trait CycleModel: Copy + Debug + Default + Eq + Send + Sync + 'static {
         let _ = options;
         Map::new()
     }
-    /// The highest load of this traffic that everybody can be served at, a fraction of a port's rate: at any higher
-    /// one some link would have to carry more than it can, whatever queues and arbiters do. `None`
-    /// where that is not computed.
+    /// The highest load of this traffic that everybody can be served at, a fraction of a port's
+    /// rate: at any higher one some link would have to carry more than it can, whatever queues and
+    /// arbiters do. `None` where that is not computed.
     ///
     /// # Errors
     /// See [`ConfigError`].

@@ -371,8 +371,8 @@ impl Crossbar {
         let who = number(port, vc);
         let (out, to) = (usize::from(wants.out()), usize::from(wants.vc()));
         let mut goes = false;
-        // What moves at once has no flits on either side of a link that is jammed: all packets there
-        // can be routed anew.
+        // Where packets move whole, none stops halfway for want of credits: new tables apply to all
+        // that wait in a jam.
         let room = if self.at_once == 1 { 1 } else { wants.flits() };
         if self.outputs[out].owner(to) == who
             && ports.credits(out, to) >= room.into()
