@@ -271,6 +271,27 @@ impl FlitBuffer {
         (word, has_place)
     }
 
+    /// Takes as many of the oldest flits of a channel as `words` has places, and how many places are
+    /// free for others.
+    ///
+    /// # Panics
+    /// If there are fewer.
+    #[inline]
+    pub fn pop_many(&mut self, vc: usize, words: &mut [u64]) -> u32 {
+        let channel = &mut self.channels[vc];
+        let count = words.len() as u32;
+        assert!(channel.len >= count, "flits are taken that are there");
+        let [first, second] = channel.words.slices(channel.first, words.len());
+        let (front, back) = words.split_at_mut(first.len());
+        front.copy_from_slice(first);
+        back.copy_from_slice(second);
+        channel.first += u64::from(count);
+        channel.len -= count;
+        let excess = channel.excess.min(count);
+        channel.excess -= excess;
+        count - excess
+    }
+
     /// Flits of a channel.
     #[inline]
     pub fn len(&self, vc: usize) -> u32 {

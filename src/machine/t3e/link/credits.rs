@@ -50,8 +50,17 @@ impl Credits {
     /// If there is no credit for it.
     #[inline]
     pub fn take(&mut self, vc: usize) {
-        assert!(self.0[vc] > 0, "a flit is sent where there is a place");
-        self.0[vc] -= 1;
+        self.take_many(vc, 1);
+    }
+
+    /// Flits are sent.
+    ///
+    /// # Panics
+    /// If there are fewer credits.
+    #[inline]
+    pub fn take_many(&mut self, vc: usize, flits: u32) {
+        assert!(self.0[vc] >= flits, "a flit is sent where there is a place");
+        self.0[vc] -= flits;
     }
 
     /// A place has become free.

@@ -68,6 +68,20 @@ impl FlitInput {
         word
     }
 
+    /// The same for as many flits as `words` has places.
+    ///
+    /// # Panics
+    /// If there are fewer.
+    #[inline]
+    pub fn pop_many(&mut self, vc: usize, words: &mut [u64]) {
+        let freed = self.buffer.pop_many(vc, words);
+        self.freed[vc] += freed;
+        #[cfg(test)]
+        if freed > 0 {
+            self.freed[vc] = sabotage::of_credits(self.freed[vc]);
+        }
+    }
+
     /// Takes the oldest barrier or maintenance flit.
     #[inline]
     pub fn pop_urgent(&mut self) -> Option<Flit> {
@@ -184,6 +198,19 @@ impl FlitEnd {
         self.credits.take(vc);
         self.counters.tx_flits += 1;
         self.out.push_back(flit);
+    }
+
+    /// The same for several of one packet, of which the first may be its header.
+    ///
+    /// # Panics
+    /// Without credits for all of them.
+    #[inline]
+    pub fn push_many(&mut self, vc: usize, words: &[u64], is_head: bool) {
+        self.credits.take_many(vc, words.len() as u32);
+        self.counters.tx_flits += words.len() as u64;
+        let flits = words.iter().enumerate();
+        let flits = flits.map(|(at, word)| Flit::data(*word, vc, is_head && at == 0));
+        self.out.extend(flits);
     }
 
     /// Takes a barrier or maintenance flit, which goes first. False if too many wait or the link is

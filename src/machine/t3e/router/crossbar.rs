@@ -4,6 +4,7 @@ mod coming;
 mod counters;
 mod reroute;
 mod straight;
+mod whole;
 
 use std::sync::Arc;
 
@@ -433,6 +434,7 @@ impl Crossbar {
                 self.go((port, vc), wants, (out.into(), to.into()));
             }
             self.forward(port, vc, cycle, ports);
+            self.follow_on((port, vc), (out.into(), to.into()), cycle, ports);
         }
     }
 
@@ -471,22 +473,18 @@ impl Crossbar {
     /// once.
     #[inline]
     fn forward(&mut self, port: usize, vc: usize, cycle: &mut Cycle, ports: &mut impl FlitPorts) {
-        self.forward_one(port, vc, cycle, ports);
+        match self.at_once > 1 && port != MEMORY {
+            true => self.forward_many(port, vc, cycle, ports),
+            false => self.forward_one(port, vc, cycle, ports),
+        }
         let Front::Flowing { out, vc: to, left } = self.inputs[port].fronts[vc] else {
             return;
         };
-        let (out, to) = (usize::from(out), usize::from(to));
-        if self.at_once > 1 {
-            let can = self.inputs[port].ready[vc].min(ports.credits(out, to));
-            for _ in 0..can.min(u32::from(left)) {
-                self.forward_one(port, vc, cycle, ports);
-            }
-        }
-        if matches!(self.inputs[port].fronts[vc], Front::Flowing { left: 0, .. }) {
-            self.outputs[out].end(to);
+        if left == 0 {
+            self.outputs[usize::from(out)].end(to.into());
             self.next_packet(port, vc, ports);
         } else {
-            self.outputs[out].hold(to);
+            self.outputs[usize::from(out)].hold(to.into());
         }
     }
 

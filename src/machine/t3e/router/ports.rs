@@ -1,7 +1,7 @@
 //! What the crossbar needs of the links, encoded or ideal.
 
 use crate::chip::Links;
-use crate::machine::t3e::format::Flit;
+use crate::machine::t3e::format::{Flit, MAX_PACKET_FLITS};
 use crate::machine::t3e::link::FlitEnd;
 
 /// Ports of a router: one for each direction by its index, and the processor's. The port for I/O is
@@ -36,6 +36,24 @@ pub trait FlitPorts {
     /// # Panics
     /// If there is none.
     fn pop(&mut self, port: usize, vc: usize) -> u64;
+    /// Takes the oldest flits of an input and sends them, the first one as `header` if it is one.
+    ///
+    /// # Panics
+    /// If there are fewer, or without credits for all of them.
+    fn transfer(
+        &mut self,
+        (port, vc): (usize, usize),
+        (out, to): (usize, usize),
+        mut header: Option<u64>,
+        flits: usize,
+    ) {
+        for _ in 0..flits {
+            let word = self.pop(port, vc);
+            let is_head = header.is_some();
+            let word = header.take().unwrap_or(word);
+            self.push(out, to, Flit::data(word, to, is_head));
+        }
+    }
 }
 
 impl FlitPorts for Links<FlitEnd> {
@@ -59,5 +77,24 @@ impl FlitPorts for Links<FlitEnd> {
     fn pop(&mut self, port: usize, vc: usize) -> u64 {
         let input = self.input_mut(port);
         input.expect("flits came by a link").pop(vc)
+    }
+
+    #[inline]
+    fn transfer(
+        &mut self,
+        (port, vc): (usize, usize),
+        (out, to): (usize, usize),
+        header: Option<u64>,
+        flits: usize,
+    ) {
+        let mut words = [0; MAX_PACKET_FLITS];
+        let words = &mut words[..flits];
+        let input = self.input_mut(port);
+        input.expect("flits came by a link").pop_many(vc, words);
+        if let Some(header) = header {
+            words[0] = header;
+        }
+        let end = self.end_mut(out).expect("credits are a link's");
+        end.push_many(to, words, header.is_some());
     }
 }

@@ -1,0 +1,58 @@
+//! Packets as a whole, where cycles have no length.
+
+use super::{Crossbar, Cycle, FlitPorts, Front, MEMORY};
+
+impl Crossbar {
+    /// As many flits of the packet at the front of `vc`, which flows, as there are and as there is
+    /// room for.
+    #[inline]
+    pub(super) fn forward_many(
+        &mut self,
+        port: usize,
+        vc: usize,
+        cycle: &mut Cycle,
+        ports: &mut impl FlitPorts,
+    ) {
+        let input = &mut self.inputs[port];
+        let Front::Flowing { out, vc: to, left } = &mut input.fronts[vc] else {
+            return;
+        };
+        let (out, to) = (usize::from(*out), usize::from(*to));
+        let flits = input.ready[vc].min(u32::from(*left));
+        let flits = flits.min(ports.credits(out, to)) as usize;
+        *left -= flits as u8;
+        let header = input.take_header(vc);
+        input.leave(vc, flits as u32);
+        ports.transfer((port, vc), (out, to), header, flits);
+        cycle.used |= 1 << out;
+        self.held |= 1 << out;
+        self.moved |= 1 << port | 1 << out;
+        self.counters.flits += flits as u64;
+    }
+
+    /// Packets that stand behind the one that has gone and want the same channel go as well, as long
+    /// as nobody else asks for anything of that output, nor for the input: the arbiters of the next
+    /// cycles would let them.
+    #[inline]
+    pub(super) fn follow_on(
+        &mut self,
+        (port, vc): (usize, usize),
+        (out, to): (usize, usize),
+        cycle: &mut Cycle,
+        ports: &mut impl FlitPorts,
+    ) {
+        let is_alone = self.at_once > 1 && port != MEMORY && self.dead >> out & 1 == 0;
+        while is_alone
+            && self.inputs[port].channels == 1 << vc
+            && let Front::Waiting(wants) = self.inputs[port].fronts[vc]
+            && (usize::from(wants.out()), usize::from(wants.vc())) == (out, to)
+            && wants.adaptive().is_none()
+            && self.outputs[out].lets_through(to)
+            && ports.credits(out, to) >= wants.flits().into()
+            && ports.takes(out)
+        {
+            self.go((port, vc), wants, (out, to));
+            self.forward(port, vc, cycle, ports);
+        }
+    }
+}
