@@ -100,6 +100,12 @@ pub trait Network: Any + fmt::Debug + Same {
         None
     }
 
+    /// Whether a network interface takes part in runs: not one that the description cuts off.
+    fn takes_part(&self, nic: NodeRef) -> bool {
+        let _ = nic;
+        true
+    }
+
     /// The network as one that carries barriers and maintenance packets, on machines that do.
     fn side_networks(&self) -> Option<&dyn SideNetworks> {
         None

@@ -8,8 +8,8 @@ use thiserror::Error;
 use super::fabric::{Direction, LinkId, NodeId};
 pub use crate::device::EndAccount;
 use crate::device::NodeAccount;
-use crate::nic::CollectiveReport;
 use crate::nic::TrafficReport;
+use crate::nic::{BarrierReport, CollectiveReport};
 
 /// Something that must not be.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -70,6 +70,9 @@ pub enum Violation {
         /// What is counted.
         unit: &'static str,
     },
+    /// Barriers were wrong.
+    #[error("barriers: {0}")]
+    Barriers(String),
     /// Something remains inside a router.
     #[error("node {}: {amount} {unit} are inside at rest", node.0)]
     Inside {
@@ -247,6 +250,32 @@ pub fn check_messages(report: &TrafficReport, allow: Allowance) -> Result<(), Vi
         (report.unreachable, "targets unreachable"),
         (report.unwilling, "targets unwilling"),
     ])
+}
+
+/// No barrier may be done before all have joined it; where `nothing_happened`, none may be lost or
+/// late either.
+///
+/// # Errors
+/// [`Violation::Barriers`].
+pub fn check_barriers(report: &BarrierReport, nothing_happened: bool) -> Result<(), Violation> {
+    let is_right = match nothing_happened {
+        true => report.is_clean() && report.barriers > 0,
+        false => report.early == 0,
+    };
+    if is_right {
+        return Ok(());
+    }
+    Err(Violation::Barriers(format!(
+        "unit {}, {} of {} participants: {} done, {} early, {} lost, {} timed out, failure {:?}",
+        report.unit,
+        report.reported,
+        report.participants,
+        report.barriers,
+        report.early,
+        report.lost,
+        report.timed_out,
+        report.failure
+    )))
 }
 
 /// Checks the merged report of all participants of a finished collective run of that many

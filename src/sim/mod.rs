@@ -33,4 +33,4 @@ pub use fabric::{
 };
 pub use trace::TraceHash;
 pub use wire::{Wire, WireCounters};
-pub use world::{World, WorldError};
+pub use world::{BarrierError, World, WorldError};

@@ -1,13 +1,16 @@
 //! A whole network in virtual time: a topology's nodes and links in a fabric, traffic, and checks.
 
+mod barriers;
+
 use core::any::Any;
 use std::collections::BTreeMap;
 
 use thiserror::Error;
 
+pub use self::barriers::BarrierError;
 use super::check::{Allowance, Violation, check_collectives, check_direction, check_messages};
 use super::fabric::{ConnectError, Direction, Fabric, LinkId, LinkSpec, NodeId};
-use crate::device::{Device, DeviceError, LinkView};
+use crate::device::{BarrierRuns, Device, DeviceError, LinkView};
 use crate::net::PlanError;
 use crate::net::{End, Network, NodeRef, Runtime};
 use crate::nic::{CollectiveReport, CollectiveSpec};
@@ -174,7 +177,9 @@ impl<L: Network> World<L> {
     }
 
     fn number(&self, nic: NodeId) -> Option<u16> {
-        self.fabric.node(nic).traffic()?.number()
+        let takes_part = self.topology.takes_part(self.nodes[nic.0 as usize]);
+        let runs = self.fabric.node(nic).traffic().filter(|_| takes_part);
+        runs?.number()
     }
 
     /// The two ends of a link that have one.
@@ -233,8 +238,8 @@ impl<L: Network> World<L> {
         Ok(())
     }
 
-    /// Runs until traffic run `run` and the last collective run are over everywhere, or `limit` has
-    /// passed; says which.
+    /// Runs until traffic run `run`, the last collective run and the last run of each barrier unit are
+    /// over everywhere, or `limit` has passed; says which.
     pub fn finish(&mut self, run: u64, limit: Duration) -> bool {
         let nics: Vec<NodeId> = self.nics().collect();
         self.fabric.run_until_done(limit, LOOK_EVERY, |fabric| {
@@ -244,6 +249,7 @@ impl<L: Network> World<L> {
                 let collectives = nic.collectives().and_then(|runs| runs.report());
                 traffic.is_none_or(|report| report.phase == RunPhase::Done)
                     && collectives.is_none_or(|report| report.phase == RunPhase::Done)
+                    && nic.barriers().is_none_or(are_over)
             })
         })
     }
@@ -391,6 +397,11 @@ impl<L: Network> World<L> {
         device.seed(self.runtime.seed ^ u64::from(node.0) << 32);
         Ok(device)
     }
+}
+
+fn are_over(runs: &dyn BarrierRuns) -> bool {
+    let mut reports = (0..runs.units()).filter_map(|unit| runs.report(unit));
+    reports.all(|report| report.phase == RunPhase::Done)
 }
 
 fn ends(fabric: &Fabric<Box<dyn Device>>, link: LinkId) -> [Option<&dyn LinkView>; 2] {

@@ -10,7 +10,7 @@ use crate::nic::CollectiveReport;
 use crate::nic::TrafficReport;
 use crate::sim::check::Violation;
 use crate::sim::direct::{ConfigError, Report};
-use crate::sim::world::WorldError;
+use crate::sim::world::{BarrierError, WorldError};
 use crate::time::Duration;
 
 /// What did not hold.
@@ -25,6 +25,9 @@ pub enum Failure {
     /// A run cannot be, or a link cannot suffer what it should.
     #[error(transparent)]
     Device(#[from] DeviceError),
+    /// Barriers do not begin.
+    #[error(transparent)]
+    Barriers(#[from] BarrierError),
     /// Links that must be up are not.
     #[error("{when}, not all links are up\n{links}")]
     LinksDown {

@@ -1,8 +1,8 @@
 //! Random networks, traffic and harm, from a seed each, and what must hold all the same.
 //!
 //! A [`Case`] follows from its seed alone: a topology of its [machine](Soaked), links, impairments
-//! in netem's words, a traffic run, on some machines a run of collective operations beside it, and
-//! a schedule of [`Harm`]: cut links, lane noise, forced retries, soft errors, links taken down,
+//! in netem's words, a traffic run, on some machines runs of collective operations or of barriers
+//! beside it, and a schedule of [`Harm`]: cut links, lane noise, forced retries, soft errors, links taken down,
 //! frames that come again up to ten seconds late, routers and network interfaces restarted, and
 //! what only links of the machine can suffer. [`Case::run`] brings the network up, lets it suffer,
 //! takes all harm away, and demands in the liveness phase that everything comes to rest and all
@@ -33,13 +33,12 @@ pub use shrink::Keep;
 
 use core::fmt::Debug;
 
-use super::check::{Allowance, Violation};
+use super::check::{Allowance, Violation, check_barriers};
 use super::fabric::{Direction, LinkSpec};
 use super::world::World;
 use crate::link::impair::Netem;
 use crate::net::Network;
-use crate::nic::CollectiveSpec;
-use crate::nic::{TrafficReport, TrafficSpec};
+use crate::nic::{BarrierSpec, CollectiveSpec, TrafficReport, TrafficSpec};
 use crate::time::{Duration, Time};
 
 /// The run that suffers, and the run after it.
@@ -96,6 +95,8 @@ pub struct Case<M: Soaked> {
     pub traffic: TrafficSpec,
     /// The run of collective operations beside it.
     pub collectives: Option<CollectiveSpec>,
+    /// The barriers beside it, each at a unit of its own.
+    pub barriers: Vec<BarrierSpec>,
     /// What is done to the network, each after a time from the one before.
     pub harms: Vec<(Duration, Harm<M::Own>)>,
     #[cfg(test)]
@@ -200,6 +201,12 @@ impl<M: Soaked> Case<M> {
         if let Some(spec) = &self.collectives {
             world.start_collectives(spec)?;
         }
+        for spec in &self.barriers {
+            world.prepare_barriers(spec)?;
+        }
+        for spec in &self.barriers {
+            world.start_barriers(spec)?;
+        }
         Ok(())
     }
 
@@ -278,9 +285,15 @@ impl<M: Soaked> Case<M> {
             count: 5,
             ..spec
         });
+        let barriers = self.barriers.iter().map(|spec| BarrierSpec {
+            run: RUNS[1] as u32,
+            count: 5,
+            ..spec.clone()
+        });
         Self {
             traffic,
             collectives,
+            barriers: barriers.collect(),
             ..self.clone()
         }
     }
@@ -305,7 +318,12 @@ impl<M: Soaked> Case<M> {
         allow: Allowance,
     ) -> Result<TrafficReport, Failure> {
         self.end_of(world, run)?;
-        let violations = world.drain(run, self.collectives.as_ref(), allow, M::LIVENESS);
+        let mut violations = world.drain(run, self.collectives.as_ref(), allow, M::LIVENESS);
+        let nothing_happened = run == RUNS[1];
+        for spec in &self.barriers {
+            let report = world.barrier_report(spec);
+            violations.extend(check_barriers(&report, nothing_happened).err());
+        }
         if violations.is_empty() {
             return Ok(world.report(run));
         }

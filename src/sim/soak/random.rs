@@ -238,6 +238,7 @@ impl<M: Soaked> Case<M> {
                 ..TrafficSpec::default()
             },
             collectives: None,
+            barriers: Vec::new(),
             harms,
             #[cfg(test)]
             forgery: None,

@@ -269,6 +269,7 @@ impl Soaked for AriesLinks {
             impairment,
             traffic,
             collectives,
+            barriers: Vec::new(),
             harms,
             #[cfg(test)]
             forgery: None,

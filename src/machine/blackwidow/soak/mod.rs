@@ -180,6 +180,7 @@ impl Soaked for BlackWidow {
             impairment,
             traffic,
             collectives: None,
+            barriers: Vec::new(),
             harms,
             #[cfg(test)]
             forgery: None,

@@ -1,14 +1,15 @@
 //! Random tori of T3E routers: shapes with rings of two and with partial planes, links that the
-//! tables know to be broken, both assignments of channels, packets that adapt or keep their order;
-//! and harm, which is that of all links and wrong bits above their carriers.
+//! tables know to be broken, nodes cut off, both assignments of channels, packets that adapt or keep
+//! their order, barriers at several units; and harm, which is that of all links and wrong bits above their carriers.
 
 use crate::device::LinkFault;
 use crate::link::impair::Probability;
+use crate::machine::t3e::barrier::UNITS;
 use crate::machine::t3e::format::Burst;
 use crate::machine::t3e::route::{Direction, Shape};
 use crate::machine::t3e::topology::{Channels, Defect, Defects, Torus, TorusSpec};
 use crate::net::{Clock, Effort, Network as _, Profile};
-use crate::nic::{Operation, TrafficPattern, TrafficSpec, Ways};
+use crate::nic::{BarrierSpec, Operation, TrafficPattern, TrafficSpec, Ways};
 use crate::rng::Rng;
 use crate::sim::LinkSpec;
 use crate::sim::soak::random::{Beside, netem, pick, up_to};
@@ -22,6 +23,10 @@ pub(super) const FAMILIES: [Family; 1] = [Family::over_links::<Tori>("t3e", "t3e
 const STREAM: u64 = 0x73e_50a4;
 /// Stream of the random numbers that late copies are made from.
 const LATE_STREAM: u64 = 0x73e_1a7e;
+/// Stream of the random numbers that nodes are cut off by, and barriers made from.
+const BESIDE_STREAM: u64 = 0x73e_ba44;
+/// Barriers that are not done by then, which harm may lose, are given up.
+const PATIENCE: Duration = Duration::from_ms(2_000);
 /// Nodes of a case at most.
 const MOST_NODES: u32 = 16;
 /// Of so many bits on a lane that carries wrong ones, one is wrong. Of a packet, which has at most
@@ -107,6 +112,56 @@ fn break_links(rng: &mut Rng, spec: &mut TorusSpec) {
     }
 }
 
+/// Cuts a node off in one case of four, if all others keep a way.
+fn isolate(rng: &mut Rng, spec: &mut TorusSpec) {
+    let node = rng.below(spec.shape.nodes().into()) as u32;
+    let kept = spec.defects.clone();
+    if rng.chance(1, 4) {
+        spec.defects.add(Defect::Node(node));
+        if processors(spec).len() < 2 || !is_sound(spec) {
+            spec.defects = kept;
+        }
+    }
+}
+
+/// The numbers of the processors that are not cut off.
+fn processors(spec: &TorusSpec) -> Vec<u16> {
+    let torus = spec.clone().torus();
+    let nodes = torus.destinations().iter().zip(0..);
+    let there = nodes.filter(|(node, _)| !spec.defects.has(Defect::Node(**node)));
+    there.map(|(_, number)| number).collect()
+}
+
+/// Barriers at up to three units, among some of the processors each, in every other case.
+fn barriers(rng: &mut Rng, processors: &[u16]) -> Vec<BarrierSpec> {
+    let mut units: Vec<u8> = Vec::new();
+    for _ in 0..rng.below(7).saturating_sub(3) {
+        let unit = rng.below(UNITS as u64) as u8;
+        if !units.contains(&unit) {
+            units.push(unit);
+        }
+    }
+    let spec = |unit| {
+        let all = rng.chance(1, 2);
+        let mut members = processors.to_vec();
+        members.retain(|_| all || rng.chance(1, 2));
+        if members.is_empty() {
+            members.push(processors[0]);
+        }
+        BarrierSpec {
+            run: RUNS[0] as u32,
+            unit,
+            processors: members,
+            eureka: rng.chance(1, 4),
+            count: 1 + rng.below(60),
+            skew_ns: rng.below(20_000),
+            patience_ns: PATIENCE.as_ns(),
+            ..BarrierSpec::default()
+        }
+    };
+    units.into_iter().map(spec).collect()
+}
+
 fn is_sound(spec: &TorusSpec) -> bool {
     let (mistakes, _) = spec.clone().torus().judge(Effort::Exact);
     mistakes.is_empty()
@@ -173,7 +228,7 @@ fn corrupts(impairment: &str, harms: &[(Duration, Harm<FlitHarm>)]) -> bool {
     impairment.contains("corrupt") || own.any(|words| words.contains("corrupt"))
 }
 
-fn traffic(rng: &mut Rng, processors: u16, seed: u64) -> TrafficSpec {
+fn traffic(rng: &mut Rng, processors: &[u16], seed: u64) -> TrafficSpec {
     let patterns = [
         TrafficPattern::Uniform,
         TrafficPattern::Uniform,
@@ -182,7 +237,7 @@ fn traffic(rng: &mut Rng, processors: u16, seed: u64) -> TrafficSpec {
         TrafficPattern::Tornado,
         TrafficPattern::Permutation,
         TrafficPattern::Hotspot {
-            targets: vec![0],
+            targets: vec![processors[0]],
             percent: 40,
         },
     ];
@@ -206,7 +261,7 @@ fn traffic(rng: &mut Rng, processors: u16, seed: u64) -> TrafficSpec {
     TrafficSpec {
         run: RUNS[0],
         pattern: pick(rng, &patterns),
-        processors: (0..processors).collect(),
+        processors: processors.to_vec(),
         op,
         size,
         window: 1 + rng.below(200) as u32,
@@ -247,8 +302,10 @@ impl Soaked for Tori {
             latency,
             mtu: pick(&mut rng, &[512, 1472, 9000]),
         };
-        let processors = (spec.shape.nodes() - spec.spares) as u16;
-        let traffic = traffic(&mut rng, processors, seed);
+        let mut beside_rng = Rng::new(seed, BESIDE_STREAM);
+        isolate(&mut beside_rng, &mut spec);
+        let processors = processors(&spec);
+        let traffic = traffic(&mut rng, &processors, seed);
         let harms: Vec<(Duration, Harm<FlitHarm>)> = (0..rng.below(8))
             .map(|_| (up_to(&mut rng, 60 * unit_us), harm(&mut rng, unit_us)))
             .collect();
@@ -273,6 +330,7 @@ impl Soaked for Tori {
             impairment,
             traffic,
             collectives: None,
+            barriers: barriers(&mut beside_rng, &processors),
             harms,
             #[cfg(test)]
             forgery: None,

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::machine::t3e::link::sabotage::{self, Sabotage};
-use crate::sim::check::{Allowance, Violation};
+use crate::sim::check::{Allowance, Violation, check_barriers};
 use crate::sim::soak::tests::*;
 
 #[test]
@@ -57,6 +57,13 @@ fn every_kind_of_harm_and_torus_comes_up() {
     assert!(any(|case| !case.spec.shape.partial().is_empty()));
     assert!(any(|case| case.spec.defects.iter().count() > 1));
     assert!(any(|case| case.spec.spares > 0));
+    let is_node = |defect: Defect| matches!(defect, Defect::Node(_));
+    let isolates = |case: &&Case<Tori>| case.spec.defects.iter().any(is_node);
+    assert!(cases.iter().filter(isolates).count() > 20);
+    assert!(any(|case| case.barriers.len() > 1));
+    assert!(any(|case| case.barriers.iter().any(|spec| spec.eureka)));
+    let clean = |case: &&Case<Tori>| !case.barriers.is_empty() && case.harms.is_empty();
+    assert!(cases.iter().filter(clean).count() > 10);
     assert!(any(|case| !case.spec.adaptive));
     assert!(any(|case| case.spec.settings.profile == Profile::Paper));
     for channels in Channels::ALL {
@@ -179,6 +186,33 @@ fn wrong_bits_that_nobody_looks_at_are_found() {
     assert!(corrupted == 0 && refused > 0, "{corrupted} {refused}");
     let (corrupted, _) = sabotage::during(Sabotage::WrongWordsPass, || broken(&case)).unwrap();
     assert!(corrupted > 0);
+}
+
+/// The canary of barriers: those that one of the tree does not join, and those done too early.
+#[test]
+fn barriers_that_are_lost_or_early_are_found() {
+    let several = |spec: &&BarrierSpec| spec.processors.len() > 2;
+    let (case, spec) = (0..)
+        .map(Case::<Tori>::random)
+        .find_map(|case| Some((case.clone(), case.barriers.iter().find(several)?.clone())))
+        .expect("there are such");
+    let report = |missing: usize| {
+        let mut world = case.bring_up().expect("links come up");
+        world.prepare_barriers(&spec).expect("a tree");
+        let mut started = spec.clone();
+        started.processors.truncate(spec.processors.len() - missing);
+        world.start_barriers(&started).expect("the unit is ready");
+        assert!(world.finish(RUNS[0], PATIENCE.times(10)), "it ends");
+        world.barrier_report(&started)
+    };
+    let mut right = report(0);
+    assert_eq!(check_barriers(&right, true), Ok(()));
+    let is_found = |found| matches!(found, Err(Violation::Barriers(_)));
+    let lost = report(1);
+    assert!(is_found(check_barriers(&lost, true)), "{lost:?}");
+    assert_eq!(check_barriers(&lost, false), Ok(()), "harm explains it");
+    right.early = 1;
+    assert!(is_found(check_barriers(&right, false)));
 }
 
 /// A few dozen seeds; `phitwire soak` has more.

@@ -1,63 +1,25 @@
-use super::{Torus, World, puts, set, torus, with, world};
+use super::{Torus, World, puts, torus, world};
 use crate::machine::t3e::router::T3eRouter;
-use crate::net::{Network, NodeRef};
+use crate::net::NodeRef;
 use crate::nic::{BarrierReport, BarrierSpec, RunPhase};
 use crate::sim::check::Allowance;
 use crate::time::Duration;
 
-/// Configures a unit in all routers, and makes it ready at the participants.
-fn prepare(world: &mut World<Torus>, unit: u8, processors: &[u16]) {
-    let side = world.topology().side_networks().expect("a torus has them");
-    let nics = processors
-        .iter()
-        .map(|&processor| (NodeRef::Processor(processor.into()), processor));
-    let plan = side.barrier(unit, &nics.collect::<Vec<_>>(), &|_| true);
-    let plan = plan.expect("a tree");
-    for value in plan.registers {
-        let node = world.id(value.node);
-        set(world, node, &value.register, value.value);
-    }
-    for &processor in processors {
-        let node = world.id(NodeRef::Processor(processor.into()));
-        let ready = with(world, node, |device| {
-            device.need_barriers_mut()?.prepare(unit)
-        });
-        ready.expect("no run is going on");
-    }
-}
-
-fn start(world: &mut World<Torus>, spec: &BarrierSpec) {
-    for &processor in &spec.processors {
-        let node = world.id(NodeRef::Processor(processor.into()));
-        let started = world.fabric.command(node, |device, now| {
-            device.need_barriers_mut()?.start(now, spec.clone())
-        });
-        started.expect("the unit is ready");
-    }
-}
-
-fn report(world: &World<Torus>, spec: &BarrierSpec) -> BarrierReport {
-    let mut merged = BarrierReport::default();
-    for &processor in &spec.processors {
-        let node = world.id(NodeRef::Processor(processor.into()));
-        let barriers = world.fabric.node(node).barriers().expect("it has units");
-        merged.merge(&barriers.report(spec.unit).expect("a run"));
-    }
-    merged
-}
-
 /// Runs all of `specs` to their ends.
 fn run(world: &mut World<Torus>, specs: &[BarrierSpec], limit: Duration) -> Vec<BarrierReport> {
     for spec in specs {
-        prepare(world, spec.unit, &spec.processors);
+        world.prepare_barriers(spec).expect("a tree");
     }
     for spec in specs {
-        start(world, spec);
+        world.start_barriers(spec).expect("the unit is ready");
     }
     let end = world.fabric.now() + limit;
     loop {
         world.fabric.run_for(Duration::from_us(100));
-        let reports: Vec<_> = specs.iter().map(|spec| report(world, spec)).collect();
+        let reports: Vec<_> = specs
+            .iter()
+            .map(|spec| world.barrier_report(spec))
+            .collect();
         let done = reports.iter().all(|report| report.phase == RunPhase::Done);
         if done || world.fabric.now() > end {
             assert!(done, "{reports:?}");
@@ -162,7 +124,7 @@ fn who_does_not_come_is_waited_for_with_patience_only() {
     let mut world = world(torus("2x2x2"), false);
     let mut spec = spec(4, (0..8).collect(), 10);
     spec.patience_ns = 500_000;
-    prepare(&mut world, 4, &spec.processors);
+    world.prepare_barriers(&spec).expect("a tree");
     for &processor in &spec.processors[1..] {
         let node = world.id(NodeRef::Processor(processor.into()));
         let started = world.fabric.command(node, |device, now| {

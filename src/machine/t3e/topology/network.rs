@@ -1,5 +1,6 @@
 //! The torus as a network among those of all machines.
 
+use super::defects::Defect;
 use super::model::Torus;
 use super::{check, show};
 use crate::device::Device;
@@ -47,6 +48,10 @@ impl Network for Torus {
 
     fn inventory(&self) -> Option<String> {
         Some(show::inventory(self))
+    }
+
+    fn takes_part(&self, nic: NodeRef) -> bool {
+        !matches!(nic, NodeRef::Processor(node) if self.defects.has(Defect::Node(node)))
     }
 
     fn side_networks(&self) -> Option<&dyn SideNetworks> {

@@ -1,0 +1,85 @@
+//! Barriers by units of the routers.
+
+use thiserror::Error;
+
+use super::World;
+use crate::device::{DeviceError, RegisterName};
+use crate::net::{Network, NodeRef};
+use crate::nic::{BarrierReport, BarrierSpec};
+use crate::sim::fabric::NodeId;
+
+/// Why barriers do not begin.
+#[derive(Debug, Error)]
+pub enum BarrierError {
+    /// The machine has none.
+    #[error("the machine's routers have no units for barriers")]
+    NoUnits,
+    /// No tree leads to all participants.
+    #[error("no barrier: {0}")]
+    NoTree(String),
+    /// A device refuses.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+}
+
+impl<L: Network> World<L> {
+    /// Makes the unit of `spec` ready in all routers and at its participants, with nothing of what
+    /// was before.
+    ///
+    /// # Errors
+    /// See [`BarrierError`].
+    pub fn prepare_barriers(&mut self, spec: &BarrierSpec) -> Result<(), BarrierError> {
+        let participants = self.participants(spec);
+        let nics: Vec<(NodeRef, u16)> = participants
+            .iter()
+            .map(|&(nic, number)| (self.nodes[nic.0 as usize], number))
+            .collect();
+        let side = self.topology.side_networks().ok_or(BarrierError::NoUnits)?;
+        let plan = side.barrier(spec.unit, &nics, &|_| true);
+        for set in plan.map_err(BarrierError::NoTree)?.registers {
+            let node = self.id(set.node);
+            self.fabric.command(node, |device, _| {
+                let name = RegisterName::Name(&set.register);
+                device.need_registers(name)?.write(name, set.value)
+            })?;
+        }
+        for (nic, _) in participants {
+            self.fabric.command(nic, |device, _| {
+                device.need_barriers_mut()?.prepare(spec.unit)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Starts `spec` at every participant.
+    ///
+    /// # Errors
+    /// [`DeviceError::Barriers`]; [`DeviceError::NoBarriers`] if the machine has none.
+    pub fn start_barriers(&mut self, spec: &BarrierSpec) -> Result<(), DeviceError> {
+        for (nic, _) in self.participants(spec) {
+            self.fabric.command(nic, |device, now| {
+                device.need_barriers_mut()?.start(now, spec.clone())
+            })?;
+        }
+        Ok(())
+    }
+
+    /// The merged report of the last run at the unit of `spec`.
+    pub fn barrier_report(&self, spec: &BarrierSpec) -> BarrierReport {
+        let mut merged = BarrierReport::default();
+        for (nic, _) in self.participants(spec) {
+            let runs = self.fabric.node(nic).barriers();
+            if let Some(report) = runs.and_then(|runs| runs.report(spec.unit)) {
+                merged.merge(&report);
+            }
+        }
+        merged
+    }
+
+    fn participants(&self, spec: &BarrierSpec) -> Vec<(NodeId, u16)> {
+        let numbered = self.nics().filter_map(|nic| Some((nic, self.number(nic)?)));
+        numbered
+            .filter(|(_, number)| spec.processors.contains(number))
+            .collect()
+    }
+}
