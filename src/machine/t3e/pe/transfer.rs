@@ -137,9 +137,7 @@ impl TransferEnd for FlitEnd {
     fn pop(input: &mut FlitInput, channel: usize) {
         let header = Header::parse(input.buffer().front(channel));
         let count = header.map_or(1, |(header, _)| header.command.flits());
-        for _ in 0..count {
-            input.pop(channel);
-        }
+        input.pop_many(channel, &mut [0; MAX_PACKET_FLITS][..count]);
     }
 
     #[inline]
@@ -150,9 +148,7 @@ impl TransferEnd for FlitEnd {
 
     fn send(&mut self, transfer: &Transfer) {
         let vc = channel(command(transfer.kind, transfer.len));
-        for (at, word) in packet(transfer).flits().iter().enumerate() {
-            self.push(vc, Flit::data(*word, vc, at == 0));
-        }
+        self.push_many(vc, packet(transfer).flits(), true);
     }
 }
 
