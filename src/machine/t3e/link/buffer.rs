@@ -5,34 +5,48 @@ use super::counters::FlitCounters;
 use crate::kit::ring::Ring;
 use crate::machine::t3e::format::{DataCheck, Flit, Header, MAX_PACKET_FLITS, Repair, VCS};
 
-/// A virtual channel of an input, in a cache line of its own.
+/// The queue of a virtual channel: half a cache line, since what limits virtual time is the memory
+/// that all routers of a machine take.
 #[derive(Clone, Debug)]
-#[repr(align(64))]
 struct Channel {
     words: Ring<u64>,
+    /// Position of the oldest flit, which wraps, and flits there are.
+    first: u16,
+    len: u16,
     /// Flits that there is room for.
-    places: u32,
-    /// Position of the oldest flit, and flits there are.
-    first: u64,
-    len: u32,
-    /// Flits that the packet which comes in lacks.
-    coming: u8,
+    places: u16,
     /// Flits that lie in no place which the other end knows of.
-    excess: u32,
-    /// What is known of the words of that packet, and what its header says of them.
-    check: DataCheck,
-    carried: u16,
+    excess: u16,
 }
+
+const _: () = assert!(size_of::<Channel>() == 32);
+const _: () = assert!((Depths::LIVE.adaptive as u32 + 1) * MAX_PACKET_FLITS as u32 <= 1 << 15);
 
 impl Channel {
     #[inline]
     fn push(&mut self, word: u64) {
         if u64::from(self.len) == self.words.slots() {
-            self.words.grow(self.first);
+            self.words.grow(self.first.into());
         }
-        *self.words.get_mut(self.first + u64::from(self.len)) = word;
+        *self.words.get_mut(self.end()) = word;
         self.len += 1;
     }
+
+    /// Position behind the youngest flit.
+    #[inline]
+    fn end(&self) -> u64 {
+        u64::from(self.first) + u64::from(self.len)
+    }
+}
+
+/// The packet that comes in on a virtual channel.
+#[derive(Clone, Copy, Debug, Default)]
+struct Coming {
+    /// Flits that it lacks.
+    flits: u8,
+    /// What is known of its words, and what its header says of them.
+    check: DataCheck,
+    carried: u16,
 }
 
 /// The buffers of an input. A packet comes in flit by flit and is never less than whole: what the
@@ -40,6 +54,7 @@ impl Channel {
 #[derive(Clone, Debug)]
 pub struct FlitBuffer {
     channels: [Channel; VCS],
+    coming: [Coming; VCS],
     /// It is where packets end, and corrects them.
     corrects: bool,
     /// Channels of whose last header a bit was wrong, one bit each.
@@ -63,16 +78,14 @@ impl FlitBuffer {
     fn with_slots(depths: Depths, most: impl Fn(u32) -> u32) -> Self {
         let channel = |vc| Channel {
             words: Ring::new(most(depths.of(vc))),
-            places: depths.of(vc),
             first: 0,
             len: 0,
-            coming: 0,
+            places: depths.of(vc) as u16,
             excess: 0,
-            check: DataCheck::default(),
-            carried: 0,
         };
         Self {
             channels: core::array::from_fn(channel),
+            coming: Default::default(),
             corrects: false,
             doubtful: 0,
             counters: FlitCounters::default(),
@@ -99,7 +112,7 @@ impl FlitBuffer {
     pub fn receive(&mut self, vc: usize, flit: Flit) -> (u32, bool) {
         self.counters.rx_flits += 1;
         let mut made_up = 0;
-        if flit.control.is_head() && self.channels[vc].coming > 0 {
+        if flit.control.is_head() && self.coming[vc].flits > 0 {
             made_up = self.give_up(vc);
         }
         let channel = &self.channels[vc];
@@ -123,14 +136,15 @@ impl FlitBuffer {
         }
         let channel = &mut self.channels[vc];
         if !is_head {
-            if channel.coming == 0 {
+            let coming = &mut self.coming[vc];
+            if coming.flits == 0 {
                 self.counters.rx_headless_flits += 1;
                 return false;
             }
-            channel.check.add(flit.word);
-            channel.coming -= 1;
+            coming.check.add(flit.word);
+            coming.flits -= 1;
             channel.push(flit.word);
-            if channel.coming == 0 && channel.check.bits() != channel.carried {
+            if coming.flits == 0 && coming.check.bits() != coming.carried {
                 self.found_wrong(vc);
             }
             return true;
@@ -147,14 +161,15 @@ impl FlitBuffer {
             return;
         }
         let channel = &mut self.channels[vc];
-        let end = channel.first + u64::from(channel.len);
-        let count = channel.check.words().into();
+        let coming = &self.coming[vc];
+        let end = channel.end();
+        let count = coming.check.words().into();
         let mut words = [0; MAX_PACKET_FLITS];
         let places = end - count as u64..end;
         for (place, word) in places.clone().zip(&mut words) {
             *word = channel.words.get(place);
         }
-        match DataCheck::repair(&mut words[..count], channel.carried) {
+        match DataCheck::repair(&mut words[..count], coming.carried) {
             Repair::Hopeless => self.counters.rx_hopeless_packets += 1,
             _ => self.counters.rx_corrected_packets += 1,
         }
@@ -178,16 +193,17 @@ impl FlitBuffer {
     /// A packet begins. Whether its header can be read.
     #[inline]
     fn begin(&mut self, vc: usize, word: u64) -> bool {
-        let channel = &mut self.channels[vc];
         match Header::parse(word) {
             Ok((header, repair)) => {
                 let wrong = u64::from(repair == Repair::Corrected);
                 self.counters.rx_header_errors += wrong;
                 self.doubtful = self.doubtful & !(1 << vc) | (wrong as u8) << vc;
                 self.counters.rx_corrected_packets += wrong * u64::from(self.corrects);
-                channel.coming = header.command.flits() as u8 - 1;
-                channel.check = DataCheck::default();
-                channel.carried = header.data_check;
+                self.coming[vc] = Coming {
+                    flits: header.command.flits() as u8 - 1,
+                    check: DataCheck::default(),
+                    carried: header.data_check,
+                };
                 true
             }
             Err(_) => {
@@ -201,19 +217,20 @@ impl FlitBuffer {
     /// Returns the flits made up.
     pub fn complete(&mut self, vc: usize) -> u32 {
         let channel = &mut self.channels[vc];
-        let lacks = u32::from(core::mem::take(&mut channel.coming));
+        let coming = &mut self.coming[vc];
+        let lacks = u32::from(core::mem::take(&mut coming.flits));
         for left in (0..lacks).rev() {
             let hopeless = |word: &u64| {
-                let mut check = channel.check;
+                let mut check = coming.check;
                 check.add(*word);
-                let difference = check.bits() ^ channel.carried;
+                let difference = check.bits() ^ coming.carried;
                 difference != 0 && difference >> 10 == 0
             };
             // Of words with no, one or two bits set, one leaves the parity right and the places
             // wrong.
             let last = [0, 1, 2, 3].into_iter().find(hopeless).unwrap_or(0);
             let word = if left == 0 { last } else { 0 };
-            channel.check.add(word);
+            coming.check.add(word);
             channel.push(word);
         }
         self.counters.rx_truncated_packets += u64::from(lacks > 0);
@@ -224,14 +241,14 @@ impl FlitBuffer {
     /// made up.
     pub fn give_up(&mut self, vc: usize) -> u32 {
         let made_up = self.complete(vc);
-        self.channels[vc].excess += made_up;
+        self.channels[vc].excess += made_up as u16;
         made_up
     }
 
     /// Flits that the packet lacks which comes in on a channel, if its header had a wrong bit: with
     /// three of them it may say a length that is none.
     pub fn doubtful(&self, vc: usize) -> Option<u8> {
-        let coming = self.channels[vc].coming;
+        let coming = self.coming[vc].flits;
         (coming > 0 && self.doubtful >> vc & 1 != 0).then_some(coming)
     }
 
@@ -245,14 +262,14 @@ impl FlitBuffer {
     #[inline]
     pub fn front(&self, vc: usize) -> u64 {
         let channel = &self.channels[vc];
-        channel.words.get(channel.first)
+        channel.words.get(channel.first.into())
     }
 
     /// The `at`-th flit of a channel that has so many.
     #[inline]
     pub fn get(&self, vc: usize, at: u32) -> u64 {
         let channel = &self.channels[vc];
-        channel.words.get(channel.first + u64::from(at))
+        channel.words.get(u64::from(channel.first) + u64::from(at))
     }
 
     /// Takes the oldest flit of a channel, and whether a place is free for another.
@@ -263,12 +280,22 @@ impl FlitBuffer {
     pub fn pop(&mut self, vc: usize) -> (u64, bool) {
         let channel = &mut self.channels[vc];
         assert!(channel.len > 0, "a flit is taken that is there");
-        let word = channel.words.get(channel.first);
-        channel.first += 1;
+        let word = channel.words.get(channel.first.into());
+        channel.first = channel.first.wrapping_add(1);
         channel.len -= 1;
         let has_place = channel.excess == 0;
-        channel.excess -= u32::from(!has_place);
+        channel.excess -= u16::from(!has_place);
         (word, has_place)
+    }
+
+    /// The same where nothing is ever wrong. What comes into a queue without flits lies where the
+    /// last ones lay.
+    #[inline]
+    pub fn pop_ideal(&mut self, vc: usize) -> u64 {
+        let (word, _) = self.pop(vc);
+        let channel = &mut self.channels[vc];
+        channel.first *= u16::from(channel.len > 0);
+        word
     }
 
     /// Takes as many of the oldest flits of a channel as `words` has places, and how many places are
@@ -279,29 +306,29 @@ impl FlitBuffer {
     #[inline]
     pub fn pop_many(&mut self, vc: usize, words: &mut [u64]) -> u32 {
         let channel = &mut self.channels[vc];
-        let count = words.len() as u32;
+        let count = words.len() as u16;
         assert!(channel.len >= count, "flits are taken that are there");
-        let [first, second] = channel.words.slices(channel.first, words.len());
+        let [first, second] = channel.words.slices(channel.first.into(), words.len());
         let (front, back) = words.split_at_mut(first.len());
         front.copy_from_slice(first);
         back.copy_from_slice(second);
-        channel.first += u64::from(count);
+        channel.first = channel.first.wrapping_add(count);
         channel.len -= count;
         let excess = channel.excess.min(count);
         channel.excess -= excess;
-        count - excess
+        (count - excess).into()
     }
 
     /// Flits of a channel.
     #[inline]
     pub fn len(&self, vc: usize) -> u32 {
-        self.channels[vc].len
+        self.channels[vc].len.into()
     }
 
     /// Flits that the packet which comes in on a channel lacks.
     #[inline]
     pub fn coming(&self, vc: usize) -> u8 {
-        self.channels[vc].coming
+        self.coming[vc].flits
     }
 
     /// Flits of all channels.
@@ -323,7 +350,7 @@ impl FlitBuffer {
 
     /// Places that are free on each channel.
     pub fn free(&self) -> [u32; VCS] {
-        let free = |channel: &Channel| channel.places.saturating_sub(channel.len);
+        let free = |channel: &Channel| channel.places.saturating_sub(channel.len).into();
         self.channels.each_ref().map(free)
     }
 }

@@ -44,7 +44,7 @@ impl IdealEnd {
     #[inline]
     pub fn pop(&mut self, vc: usize) -> u64 {
         self.owed.add(vc, 1);
-        self.buffer.pop(vc).0
+        self.buffer.pop_ideal(vc)
     }
 
     /// The credit that the flit of this cycle returns.

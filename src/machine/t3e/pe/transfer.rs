@@ -1,7 +1,7 @@
 //! Transfers as packets.
 
 use crate::machine::t3e::format::{
-    Command, DataCheck, Flit, Header, MAX_PACKET_FLITS, Name, PacketBuf, Request, VCS, vc,
+    Command, DataCheck, Header, MAX_PACKET_FLITS, Name, PacketBuf, Request, VCS, vc,
 };
 #[cfg(test)]
 use crate::machine::t3e::link::sabotage;

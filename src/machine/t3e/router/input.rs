@@ -77,22 +77,41 @@ pub(super) enum Front {
     Kept { left: u8 },
 }
 
-/// An input.
-#[derive(Clone, Debug, Default)]
+/// An input, with what every cycle needs in one cache line.
+#[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub(super) struct Input {
-    /// Flits that the crossbar may have, and all that came and are still there.
-    pub ready: [u32; VCS],
-    pub held: [u32; VCS],
-    /// Channels with any that it may have, one bit each.
+    /// Channels with flits that the crossbar may have, one bit each.
     pub channels: u8,
+    /// Channels whose packet has begun to flow and whose header has not left, one bit each.
+    begins: u8,
+    /// The channel that makes requests; [`NONE`] if none does. The one that is asked first when it
+    /// gives up.
+    chosen: u8,
+    turn: u8,
+    /// Flits that the crossbar may have, and all that came and are still there.
+    pub ready: [u16; VCS],
+    pub held: [u16; VCS],
     pub fronts: [Front; VCS],
     /// The header flits, as they leave, of the packets at the front that are known of.
     pub headers: [u64; VCS],
-    /// Channels whose packet has begun to flow and whose header has not left, one bit each.
-    begins: u8,
-    /// The channel that makes requests, and the one that is asked first when it gives up.
-    chosen: Option<u8>,
-    turn: u8,
+}
+
+const _: () = assert!(core::mem::offset_of!(Input, headers) == 64);
+
+impl Default for Input {
+    fn default() -> Self {
+        Self {
+            channels: 0,
+            begins: 0,
+            chosen: NONE,
+            turn: 0,
+            ready: [0; VCS],
+            held: [0; VCS],
+            fronts: [Front::default(); VCS],
+            headers: [0; VCS],
+        }
+    }
 }
 
 impl Input {
@@ -100,9 +119,9 @@ impl Input {
     /// run dry. `None` if there is nothing to ask for.
     #[inline]
     pub fn choose(&mut self) -> Option<usize> {
-        if let Some(vc) = self.chosen {
-            if self.channels >> vc & 1 != 0 {
-                return Some(vc.into());
+        if self.chosen != NONE {
+            if self.channels >> self.chosen & 1 != 0 {
+                return Some(self.chosen.into());
             }
             self.give_up();
         }
@@ -111,15 +130,16 @@ impl Input {
         }
         let after = self.channels & (u8::MAX << self.turn);
         let from = if after != 0 { after } else { self.channels };
-        self.chosen = Some(from.trailing_zeros() as u8);
-        self.chosen.map(usize::from)
+        self.chosen = from.trailing_zeros() as u8;
+        Some(self.chosen.into())
     }
 
     /// The channel that made requests lets the next one do so.
     #[inline]
     pub fn give_up(&mut self) {
-        if let Some(vc) = self.chosen.take() {
-            self.turn = vc + 1;
+        if self.chosen != NONE {
+            self.turn = self.chosen + 1;
+            self.chosen = NONE;
         }
     }
 
@@ -140,7 +160,7 @@ impl Input {
     /// The packet at the front of `vc` has gone: another channel may ask.
     #[inline]
     pub fn packet_ended(&mut self, vc: usize) {
-        if self.chosen == Some(vc as u8) {
+        if usize::from(self.chosen) == vc {
             self.give_up();
         }
     }
@@ -154,7 +174,7 @@ impl Input {
 
     /// Flits of `vc` came and are ready.
     #[inline]
-    pub fn came(&mut self, vc: usize, flits: u32) {
+    pub fn came(&mut self, vc: usize, flits: u16) {
         self.held[vc] += flits;
         self.ready[vc] += flits;
         self.channels |= 1 << vc;
@@ -162,7 +182,7 @@ impl Input {
 
     /// Flits of `vc` leave that were ready.
     #[inline]
-    pub fn leave(&mut self, vc: usize, flits: u32) {
+    pub fn leave(&mut self, vc: usize, flits: u16) {
         self.held[vc] -= flits;
         self.ready[vc] -= flits;
         self.channels &= !(u8::from(self.ready[vc] == 0) << vc);

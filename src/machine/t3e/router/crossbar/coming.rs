@@ -21,7 +21,7 @@ impl Crossbar {
             self.frames[port].enqueue(vc, flits);
             self.framed |= 1 << port;
         } else {
-            self.inputs[port].came(vc, flits);
+            self.inputs[port].came(vc, flits as u16);
             self.ready |= 1 << port;
         }
         self.wake();

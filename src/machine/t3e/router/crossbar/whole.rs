@@ -18,16 +18,16 @@ impl Crossbar {
             return;
         };
         let (out, to) = (usize::from(*out), usize::from(*to));
-        let flits = input.ready[vc].min(u32::from(*left));
-        let flits = flits.min(ports.credits(out, to)) as usize;
-        *left -= flits as u8;
+        let flits = input.ready[vc].min((*left).into());
+        let flits = ports.credits(out, to).min(flits.into()) as u8;
+        *left -= flits;
         let header = input.take_header(vc);
-        input.leave(vc, flits as u32);
-        ports.transfer((port, vc), (out, to), header, flits);
+        input.leave(vc, flits.into());
+        ports.transfer((port, vc), (out, to), header, flits.into());
         cycle.used |= 1 << out;
         self.held |= 1 << out;
         self.moved |= 1 << port | 1 << out;
-        self.counters.flits += flits as u64;
+        self.counters.flits += u64::from(flits);
     }
 
     /// Packets that stand behind the one that has gone and want the same channel go as well, as long
