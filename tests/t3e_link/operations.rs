@@ -433,8 +433,10 @@ impl Pair {
                 self.outcome.refused += u64::from(is_drop) * value;
             });
             let flits = end.lcb.flit_counters(&end.input);
-            self.outcome.misplaced +=
-                flits.rx_overflows + flits.rx_headless_flits + flits.rx_impossible_credits;
+            self.outcome.misplaced += flits.rx_overflows
+                + flits.rx_headless_flits
+                + flits.rx_impossible_credits
+                + flits.rx_bad_idle_words;
         }
         assert!(self.outcome.is_forged || self.outcome.misplaced == 0);
         self.outcome

@@ -245,11 +245,12 @@ impl FlitBuffer {
         made_up
     }
 
-    /// Flits that the packet lacks which comes in on a channel, if its header had a wrong bit: with
-    /// three of them it may say a length that is none.
-    pub fn doubtful(&self, vc: usize) -> Option<u8> {
-        let coming = self.coming[vc].flits;
-        (coming > 0 && self.doubtful >> vc & 1 != 0).then_some(coming)
+    /// Where the next flit goes of the packet which comes in on a channel, if its header had a wrong
+    /// bit: with three of them it may say a length that is none. It is another place, above zero,
+    /// after each flit.
+    pub fn doubtful(&self, vc: usize) -> Option<u64> {
+        let is_doubtful = self.coming[vc].flits > 0 && self.doubtful >> vc & 1 != 0;
+        is_doubtful.then_some(self.channels[vc].end() + 1)
     }
 
     /// Whether there may be such a packet.

@@ -35,6 +35,8 @@ counters! {
         rx_overflows,
         /// Credits that no correct peer has to give.
         rx_impossible_credits,
+        /// Idle flits whose word has bits that mean nothing.
+        rx_bad_idle_words,
         /// Barrier and maintenance flits that nobody took in time.
         rx_urgent_lost,
     }

@@ -3,15 +3,56 @@
 use crate::machine::t3e::format::VCS;
 
 /// Bits of each channel in a word that tells of all of them.
-pub const COUNT_BITS: u32 = 12;
+const COUNT_BITS: u32 = 12;
+const COUNTS: u64 = (1 << (COUNT_BITS * VCS as u32)) - 1;
+/// In the first flit of a session: how many places there are.
+const GRANT: u64 = 1 << 63;
+/// In any other: how many have become free.
+const CREDITS: u64 = 1 << 62;
 /// The most that such a word says of a channel.
 pub const MAX_COUNT: u32 = (1 << COUNT_BITS) - 1;
 
+const _: () = assert!(COUNTS < CREDITS);
+
+/// What the word of an idle flit says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum IdleWord {
+    /// Nothing.
+    Nothing,
+    /// Places that the sender's input has, at the beginning of a session.
+    Grant([u32; VCS]),
+    /// Places that have become free there.
+    Credits([u32; VCS]),
+}
+
+impl IdleWord {
+    /// `None` if bits are set that mean nothing.
+    #[inline]
+    pub fn parse(word: u64) -> Option<Self> {
+        match word & !COUNTS {
+            0 if word == 0 => Some(Self::Nothing),
+            GRANT => Some(Self::Grant(counts_of(word))),
+            CREDITS => Some(Self::Credits(counts_of(word))),
+            _ => None,
+        }
+    }
+
+    /// The word.
+    ///
+    /// # Panics
+    /// In debug builds if a count is greater than [`MAX_COUNT`].
+    #[inline]
+    pub fn emit(self) -> u64 {
+        match self {
+            Self::Nothing => 0,
+            Self::Grant(counts) => GRANT | counts_word(counts),
+            Self::Credits(counts) => CREDITS | counts_word(counts),
+        }
+    }
+}
+
 /// A word that says a count for each channel, from the lowest bits on.
-///
-/// # Panics
-/// In debug builds if one is greater than [`MAX_COUNT`].
-pub fn counts_word(counts: [u32; VCS]) -> u64 {
+fn counts_word(counts: [u32; VCS]) -> u64 {
     counts.iter().rev().fold(0, |word, &count| {
         debug_assert!(count <= MAX_COUNT, "a count has its bits");
         word << COUNT_BITS | u64::from(count)
@@ -19,7 +60,7 @@ pub fn counts_word(counts: [u32; VCS]) -> u64 {
 }
 
 /// The counts of such a word.
-pub fn counts_of(word: u64) -> [u32; VCS] {
+fn counts_of(word: u64) -> [u32; VCS] {
     core::array::from_fn(|vc| (word >> (COUNT_BITS as usize * vc)) as u32 & MAX_COUNT)
 }
 
@@ -171,10 +212,33 @@ mod tests {
         owed.add(4, 7);
         let told = owed.tell_many();
         assert_eq!(told, [0, MAX_COUNT, 0, 0, 7]);
-        assert_eq!(counts_of(counts_word(told) | 1 << 63), told);
+        let word = IdleWord::Credits(told);
+        assert_eq!(IdleWord::parse(word.emit()), Some(word));
         assert_eq!(owed.tell_many(), [0, 3, 0, 0, 0]);
         assert!(!owed.any());
         assert_eq!(owed.tell(), None);
+    }
+
+    #[test]
+    fn idle_words_are_read_as_written_and_have_no_other_bits() {
+        let counts = [0, 1, 0xabc, MAX_COUNT, 7];
+        for (said, flag) in [
+            (IdleWord::Nothing, 0),
+            (IdleWord::Grant(counts), 1 << 63),
+            (IdleWord::Credits(counts), 1 << 62),
+        ] {
+            let word = said.emit();
+            assert_eq!(word >> 60 << 60, flag);
+            assert_eq!(IdleWord::parse(word), Some(said));
+            for bit in 60..64 {
+                let changed = word ^ 1 << bit;
+                let read = IdleWord::parse(changed);
+                assert!(read.is_none_or(|read| read.emit() == changed && changed >> 62 != 0));
+                assert!(bit >= 62 || read.is_none(), "bit {bit} of {word:#x}");
+            }
+        }
+        assert_eq!(IdleWord::parse(1), None);
+        assert_eq!(IdleWord::parse(3 << 62), None);
     }
 
     #[test]

@@ -9,8 +9,9 @@ use crate::time::Time;
 /// where none comes, as what would send it waits for this one, only time does.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Doubts {
-    /// By channel: what the packet lacked when something of it came last, and when it is given up.
-    of: [(u8, Time); VCS],
+    /// By channel: where what has come of the packet ended when it was looked at last, and when it
+    /// is given up.
+    of: [(u64, Time); VCS],
     deadline: Time,
 }
 
@@ -24,11 +25,11 @@ impl Doubts {
     /// Looks at packets of which something may have come: they have until `until` for the rest.
     #[cold]
     pub fn look(&mut self, buffer: &FlitBuffer, until: Time) {
-        for (vc, (lacked, given_up)) in self.of.iter_mut().enumerate() {
+        for (vc, (ended, given_up)) in self.of.iter_mut().enumerate() {
             match buffer.doubtful(vc) {
-                Some(lacks) if lacks == *lacked => {}
-                Some(lacks) => (*lacked, *given_up) = (lacks, until),
-                None => (*lacked, *given_up) = (0, Time::NEVER),
+                Some(end) if end == *ended => {}
+                Some(end) => (*ended, *given_up) = (end, until),
+                None => (*ended, *given_up) = (0, Time::NEVER),
             }
         }
         self.set_deadline();

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::buffer::FlitBuffer;
 use super::config::{Depths, FlitLinkConfig};
 use super::counters::FlitCounters;
-use super::credits::{COUNT_BITS, Credits, MAX_COUNT, Owed, counts_of, counts_word};
+use super::credits::{Credits, IdleWord, MAX_COUNT, Owed};
 use super::doubts::Doubts;
 use super::noise::LaneErrors;
 #[cfg(test)]
@@ -15,7 +15,9 @@ use crate::link::common::Common;
 use crate::link::lanes::LaneWatch;
 use crate::link::outgoing::Outgoing;
 use crate::link::{Change, EndStatus, LinkControlBlock, LinkEvent, ReceiveBuffer};
-use crate::machine::t3e::format::{BURST_FLITS, Burst, Control, Flit, FlitKind, VCS};
+use crate::machine::t3e::format::{
+    BURST_FLITS, Burst, Control, Flit, FlitKind, MAINTENANCE_FLITS, VCS,
+};
 use crate::packets::{PacketEnd, PacketInput};
 use crate::time::{Duration, Time};
 
@@ -23,15 +25,10 @@ use crate::time::{Duration, Time};
 pub const MAX_URGENT: usize = 64;
 /// Such flits that have come and that nobody took, at most: more than a frame holds.
 const MAX_URGENT_INPUT: usize = 1_024;
-/// In the first flit of a session, which is idle: its word says how many places there are.
-const GRANT: u64 = 1 << 63;
-/// In any other idle flit: its word says how many have become free.
-const CREDITS: u64 = 1 << 62;
 /// What barrier and maintenance flits count as where what came is told by virtual channel.
 pub const URGENT: usize = VCS;
 
 const _: () = assert!((Depths::LIVE.adaptive as u64) <= MAX_COUNT as u64);
-const _: () = assert!(COUNT_BITS as usize * VCS < 62);
 
 /// What has come in.
 #[derive(Debug)]
@@ -214,19 +211,24 @@ impl FlitEnd {
     }
 
     /// Takes a barrier or maintenance flit, which goes first. False if too many wait or the link is
-    /// down.
+    /// down. Of a maintenance packet all flits are taken if the first is, one packet after the
+    /// other: the routers ahead keep a port for the rest of what they have begun.
     pub fn push_urgent(&mut self, flit: Flit) -> bool {
-        let takes = self.takes_urgent();
+        let takes = match flit.control.is_head() {
+            true => self.takes_urgent(),
+            false => self.granted && self.urgent.len() < MAX_URGENT,
+        };
         if takes {
             self.urgent.push_back(flit);
         }
         takes
     }
 
-    /// Whether [`push_urgent`](Self::push_urgent) takes a flit.
+    /// Whether [`push_urgent`](Self::push_urgent) takes a barrier flit or the first of a maintenance
+    /// packet: behind either there is room for the rest of a packet.
     #[inline]
     pub fn takes_urgent(&self) -> bool {
-        self.granted && self.urgent.len() < MAX_URGENT
+        self.granted && self.urgent.len() + MAINTENANCE_FLITS <= MAX_URGENT
     }
 
     /// Flits of packets that were pushed.
@@ -274,7 +276,7 @@ impl FlitEnd {
         input.cut_off();
         // What was taken before is among the places that are free now.
         input.freed = [0; VCS];
-        self.grant = session.map(|_| GRANT | counts_word(input.buffer.promise()));
+        self.grant = session.map(|_| IdleWord::Grant(input.buffer.promise()).emit());
     }
 
     /// Takes over what the buffers have counted: counters are told of ends.
@@ -307,13 +309,7 @@ impl FlitEnd {
         }
         match flit.control.kind() {
             FlitKind::Data(vc) => input.receive(vc.into(), flit),
-            FlitKind::Idle if flit.word & GRANT != 0 => self.take_grant(flit.word),
-            FlitKind::Idle if flit.word & CREDITS != 0 => {
-                for (vc, places) in counts_of(flit.word).into_iter().enumerate() {
-                    self.take_credits(vc, places);
-                }
-            }
-            FlitKind::Idle => {}
+            FlitKind::Idle => self.take_idle(flit.word),
             FlitKind::Barrier | FlitKind::Maintenance => {
                 if input.urgent.len() < MAX_URGENT_INPUT {
                     input.urgent.push_back(flit);
@@ -321,6 +317,21 @@ impl FlitEnd {
                     self.counters.rx_urgent_lost += 1;
                 }
             }
+        }
+    }
+
+    /// The word of an idle flit has come.
+    #[inline]
+    fn take_idle(&mut self, word: u64) {
+        match IdleWord::parse(word) {
+            Some(IdleWord::Nothing) => {}
+            Some(IdleWord::Credits(counts)) => {
+                for (vc, places) in counts.into_iter().enumerate() {
+                    self.take_credits(vc, places);
+                }
+            }
+            Some(IdleWord::Grant(places)) => self.take_grant(places),
+            None => self.counters.rx_bad_idle_words += 1,
         }
     }
 
@@ -333,10 +344,10 @@ impl FlitEnd {
     }
 
     /// The other end says what places it has.
-    fn take_grant(&mut self, word: u64) {
+    fn take_grant(&mut self, places: [u32; VCS]) {
         // A second one in a session would be credits from nowhere.
         if !core::mem::replace(&mut self.granted, true) {
-            self.credits = Credits::new(counts_of(word));
+            self.credits = Credits::new(places);
         }
     }
 
@@ -378,7 +389,7 @@ impl FlitEnd {
             *control = control.with_credit(vc);
         }
         if is_live && count < BURST_FLITS && self.owed.any() {
-            burst.words[count] = CREDITS | counts_word(self.owed.tell_many());
+            burst.words[count] = IdleWord::Credits(self.owed.tell_many()).emit();
         }
         burst
     }

@@ -45,7 +45,7 @@ fn some(rng: &mut Rng) -> Burst {
         };
         burst.words[at] = match rng.below(3) {
             0 => packet(vc, rng.next_u64() as u32, rng.below(4) as usize)[0].word,
-            1 => rng.next_u64() >> 1 | 1 << 62,
+            1 => rng.next_u64() >> 4 | 1 << 62,
             _ => rng.next_u64(),
         };
     }
@@ -87,7 +87,7 @@ fn a_second_grant_and_credits_from_nowhere_are_not_believed() {
     let before = Flits::credits(&pair.ends[B].lcb, 0);
     // A grant of as many places as it has room for.
     let grant = Flit {
-        word: u64::MAX,
+        word: u64::MAX & !(7 << 60),
         control: Control::IDLE,
     };
     let bytes = frame(&pair, B, &[of(&[grant])]);
@@ -118,6 +118,27 @@ fn a_second_grant_and_credits_from_nowhere_are_not_believed() {
     assert_eq!(Flits::credits(&pair.ends[B].lcb, 0), 4_095);
     assert_eq!(Flits::credits(&pair.ends[B].lcb, 2), third + 1);
     assert_eq!(counters(&pair, B).rx_impossible_credits, told + 4_095);
+}
+
+/// Words of idle flits have bits that are not used.
+#[test]
+fn idle_words_with_bits_that_mean_nothing_are_refused_and_counted() {
+    let mut pair = Pair::up(4);
+    pair.exchange(50, Duration::from_ms(1_000));
+    let before: [u32; VCS] = core::array::from_fn(|vc| Flits::credits(&pair.ends[B].lcb, vc));
+    let unused = [61, 60].map(|bit| 1 << 62 | 1 << bit | 1);
+    let no_kind = [1, 1 << 59, 1 << 61, u64::MAX >> 2];
+    let grants = [60, 61, 62].map(|bit| 1 << 63 | 1 << bit | 1);
+    let all = [&unused[..], &no_kind, &grants].concat();
+    for &word in &all {
+        let control = Control::IDLE;
+        let bytes = frame(&pair, B, &[of(&[Flit { word, control }])]);
+        pair.inject(B, &bytes);
+    }
+    let after = core::array::from_fn(|vc| Flits::credits(&pair.ends[B].lcb, vc));
+    assert_eq!(before, after, "none of them gives a place");
+    assert_eq!(counters(&pair, B).rx_bad_idle_words, all.len() as u64);
+    assert_eq!(counters(&pair, B).rx_impossible_credits, 0);
 }
 
 /// What a packet lacks whose header came with more flits than followed is made up, is told of, and

@@ -4,7 +4,8 @@ use super::harness::{End, Pair, suffer};
 use crate::device::{LinkFault, LinkView as _};
 use crate::link::impair::Probability;
 use crate::link::tests::rig::{A, B, Drain};
-use crate::machine::t3e::format::{Command, Flit, Header, Name};
+use crate::machine::t3e::format::{Command, Control, Flit, Header, MAINTENANCE_FLITS, Name};
+use crate::machine::t3e::link::end::MAX_URGENT;
 use crate::machine::t3e::route::Tag;
 use crate::time::Duration;
 
@@ -151,5 +152,61 @@ fn a_packet_that_says_to_be_longer_than_it_is_waits_for_its_rest_and_not_for_eve
         // Another one in the meantime is not given up for it.
         pair.ends[B].drain = Drain::Eager;
         pair.exchange(50, Duration::from_ms(5_000));
+    }
+}
+
+/// Of two packets in a row that lack as much, the second has as long as the first had.
+#[test]
+fn a_second_packet_in_doubt_has_its_own_time() {
+    let word = Header::new(Command::Put1, Tag::default(), Name::new(1), 3).emit();
+    let header = word ^ 1 << 20;
+    let mut pair = Pair::up(10);
+    pair.allow_gaps();
+    pair.ends[B].drain = Drain::Blocked;
+    let push = |pair: &mut Pair, words: &[u64]| {
+        for &word in words {
+            let flit = Flit::data(word, 1, word == header);
+            pair.ends[A].lcb.push(1, flit);
+        }
+    };
+    let lacks = |pair: &Pair| pair.ends[B].input.buffer().coming(1);
+    push(&mut pair, &[header, 7]);
+    pair.run_for(Duration::from_ms(300));
+    assert_eq!(lacks(&pair), 2);
+    push(&mut pair, &[7, 7, header, 7]);
+    pair.run_for(Duration::from_ms(300));
+    assert_eq!(lacks(&pair), 2, "it has waited for 300 ms, not 600");
+    pair.run_for(Duration::from_ms(300));
+    assert_eq!(lacks(&pair), 0);
+    let End { lcb, input, .. } = &pair.ends[B];
+    assert_eq!(lcb.flit_counters(input).rx_truncated_packets, 1);
+}
+
+/// A maintenance packet begins only where its other flits find room, too.
+#[test]
+fn a_maintenance_packet_that_has_begun_is_taken_whole() {
+    let flit = |control| Flit { word: 0, control };
+    let barrier = flit(Control::barrier());
+    for before in 0..MAX_URGENT {
+        let mut pair = Pair::up(11);
+        let lcb = &mut pair.ends[A].lcb;
+        let filled = (0..before).all(|_| lcb.push_urgent(barrier));
+        if !filled || !lcb.push_urgent(flit(Control::maintenance(true))) {
+            assert!(
+                before > MAX_URGENT - 5,
+                "there was room for {before} and more"
+            );
+            continue;
+        }
+        for _ in 1..MAINTENANCE_FLITS {
+            while lcb.takes_urgent() {
+                lcb.push_urgent(barrier);
+            }
+            assert!(!lcb.push_urgent(barrier));
+            assert!(
+                lcb.push_urgent(flit(Control::maintenance(false))),
+                "after {before}"
+            );
+        }
     }
 }
