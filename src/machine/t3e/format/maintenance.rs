@@ -292,6 +292,17 @@ impl MaintenancePacket {
         (repair != Repair::Hopeless).then_some((packet, repair == Repair::Corrected))
     }
 
+    /// What goes on in the place of the third flit of a packet with this `check` if that does not
+    /// come: no router takes it for the value.
+    pub fn spoiled_value(check: u16) -> u64 {
+        // Two of these leave the parity right, and at most one of the two is right altogether.
+        let is_hopeless = |word: &u64| {
+            let difference = DataCheck::of(&[*word]) ^ check;
+            difference != 0 && difference >> 10 == 0
+        };
+        (0..4).find(is_hopeless).unwrap_or(0)
+    }
+
     /// The reply to a request that has arrived.
     pub fn reply(&self, command: MaintenanceCommand, value: u64) -> Self {
         Self {
@@ -380,5 +391,10 @@ mod tests {
         let (header, _) = MaintenanceHeader::parse(words[0]).unwrap();
         let (trail, _) = MaintenanceTrail::parse(words[1]).unwrap();
         assert_eq!(MaintenancePacket::assemble(header, trail, 77 ^ 3), None);
+        for check in 0..1 << 11 {
+            let header = MaintenanceHeader { check, ..header };
+            let value = MaintenancePacket::spoiled_value(check);
+            assert_eq!(MaintenancePacket::assemble(header, trail, value), None);
+        }
     }
 }

@@ -61,7 +61,7 @@ impl Urgent {
     /// Whether something can move now.
     #[inline]
     pub fn has_work(&self) -> bool {
-        self.arrived != 0 || !self.leaving().is_empty() || self.maintenance.is_sending()
+        self.arrived != 0 || !self.leaving().is_empty() || self.maintenance.sending() != 0
     }
 
     /// Ports that were read from or written to since the last call.
@@ -81,17 +81,21 @@ impl Urgent {
     ) -> u8 {
         let mut used = 0;
         // What began here before goes on, so that it keeps its port.
-        while self.maintenance.is_sending() && (pace == Pace::Free || used == 0) {
-            let Some((out, flit)) = self.maintenance.next_flit() else {
-                break;
-            };
-            self.send(out, flit, links);
-            used |= 1 << out;
+        for out in bits(self.maintenance.sending().into()) {
+            while let Some(flit) = self.maintenance.next_flit(out) {
+                self.send(out, flit, links);
+                used |= 1 << out;
+                if pace == Pace::Clock {
+                    break;
+                }
+            }
         }
         for port in bits(u64::from(self.arrived)) {
             while let Some(flit) = links.input_mut(port).and_then(FlitInput::pop_urgent) {
                 self.moved |= 1 << port;
-                if let Some(out) = self.take(port, flit, links, &mut execute) {
+                let taken = if pace == Pace::Clock { used } else { 0 };
+                if let Some(out) = self.take((port, flit), taken, links, &mut execute) {
+                    debug_assert!(taken >> out & 1 == 0, "a port sends one flit in a clock");
                     used |= 1 << out;
                 }
                 if pace == Pace::Clock {
@@ -107,11 +111,11 @@ impl Urgent {
         used
     }
 
-    /// A flit has come; answers the port that it left by.
+    /// A flit has come; answers the port that it left by, which is none of those `used`.
     fn take(
         &mut self,
-        port: usize,
-        flit: Flit,
+        (port, flit): (usize, Flit),
+        used: u8,
         links: &mut Links<FlitEnd>,
         execute: &mut impl FnMut(&mut Self, &MaintenancePacket, &Links<FlitEnd>),
     ) -> Option<usize> {
@@ -119,7 +123,7 @@ impl Urgent {
             self.take_message(Port::ALL[port], flit.word);
             return None;
         }
-        match self.maintenance.take(port, flit) {
+        match self.maintenance.take(port, flit, used) {
             Taken::Nothing => None,
             Taken::Forward(out, flit) => {
                 self.send(out, flit, links);

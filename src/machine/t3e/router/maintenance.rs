@@ -55,12 +55,7 @@ enum Incoming {
     /// No packet.
     #[default]
     Nothing,
-    /// One that goes on by a port: its hop, and how many of its flits have gone.
-    Through {
-        out: u8,
-        hop: Hop,
-        flits: u8,
-    },
+    Through(Through),
     /// One for this router, of which the header has come, or both flits before the value.
     Header(MaintenanceHeader),
     Trail(MaintenanceHeader, MaintenanceTrail),
@@ -68,12 +63,21 @@ enum Incoming {
     Eaten,
 }
 
-/// What begins here: its flits, how many have gone, its port.
+/// A packet that goes on by a port: its hop, how many of its flits have gone, and the check of the
+/// last one.
+#[derive(Clone, Copy, Debug)]
+struct Through {
+    out: u8,
+    hop: Hop,
+    flits: u8,
+    check: u16,
+}
+
+/// What begins here, or is ended here: its flits, and how many have gone.
 #[derive(Clone, Copy, Debug)]
 struct Outgoing {
     words: [u64; MAINTENANCE_FLITS],
     sent: u8,
-    out: u8,
 }
 
 /// What a flit comes to.
@@ -92,28 +96,31 @@ pub(super) struct Maintenance {
     incoming: [Incoming; PORTS],
     /// Who flows by each port: an input's number, or [`HERE`].
     holders: [Option<u8>; PORTS],
-    outgoing: Option<Outgoing>,
+    /// By output, and outputs with any, one bit each.
+    outgoing: [Option<Outgoing>; PORTS],
+    sending: u8,
     next_tag: u8,
     answers: VecDeque<(u8, MaintenanceCommand, u64)>,
     pub counters: MaintenanceCounters,
 }
 
 impl Maintenance {
-    /// Whether something of its own waits for the next clock.
+    /// Outputs by which something of its own leaves in the next clock, one bit each.
     #[inline]
-    pub fn is_sending(&self) -> bool {
-        self.outgoing.is_some()
+    pub fn sending(&self) -> u8 {
+        self.sending
     }
 
-    /// Takes a flit that has come at `port`.
-    pub fn take(&mut self, port: usize, flit: Flit) -> Taken {
+    /// Takes a flit that has come at `port` in a clock in which other flits leave by the outputs
+    /// `used`, one bit each.
+    pub fn take(&mut self, port: usize, flit: Flit, used: u8) -> Taken {
         if flit.control.is_head() {
             self.give_up(port);
-            return self.begin(port, flit.word);
+            return self.begin(port, flit.word, used);
         }
         match self.incoming[port] {
             Incoming::Nothing | Incoming::Eaten => Taken::Nothing,
-            Incoming::Through { out, hop, flits } => self.follow(port, (out, hop, flits), flit),
+            Incoming::Through(through) => self.follow(port, through, flit),
             Incoming::Header(header) => {
                 self.incoming[port] = match self.trail(flit.word) {
                     Some(trail) => Incoming::Trail(header, trail),
@@ -138,34 +145,56 @@ impl Maintenance {
     fn give_up(&mut self, port: usize) {
         match core::mem::take(&mut self.incoming[port]) {
             Incoming::Nothing | Incoming::Eaten => {}
-            Incoming::Through { out, .. } => {
-                self.holders[usize::from(out)] = None;
+            Incoming::Through(through) => {
+                self.end(through);
                 self.counters.damaged += 1;
             }
             Incoming::Header(_) | Incoming::Trail(..) => self.counters.damaged += 1,
         }
     }
 
+    /// The rest of a packet is made up, as one that nobody carries out: the routers ahead have its
+    /// header, and keep a port for it until its last flit.
+    fn end(&mut self, through: Through) {
+        let value = MaintenancePacket::spoiled_value(through.check);
+        let ended = Outgoing {
+            words: [0, MaintenanceTrail::spoiled(), value],
+            sent: through.flits,
+        };
+        self.send_by(through.out.into(), ended);
+    }
+
+    /// What begins or ends here flows by `out` from the next clock on.
+    fn send_by(&mut self, out: usize, outgoing: Outgoing) {
+        self.holders[out] = Some(HERE);
+        self.outgoing[out] = Some(outgoing);
+        self.sending |= 1 << out;
+    }
+
+    /// Nothing that begins or ends here leaves by `out` any more.
+    fn stop(&mut self, out: usize) {
+        self.outgoing[out] = None;
+        self.sending &= !(1 << out);
+    }
+
     /// A link went down: no more comes of what was under way by it, and nothing leaves.
     pub fn cut(&mut self, port: usize) {
         self.give_up(port);
-        if self
-            .outgoing
-            .is_some_and(|own| usize::from(own.out) == port)
-        {
-            self.outgoing = None;
-            self.counters.lost += 1;
-        }
-        for incoming in &mut self.incoming {
-            if matches!(incoming, Incoming::Through { out, .. } if usize::from(*out) == port) {
-                *incoming = Incoming::Eaten;
-                self.counters.lost += 1;
-            }
-        }
-        self.holders[port] = None;
+        let holder = self.holders[port].take();
+        self.counters.lost += u64::from(holder.is_some());
+        self.let_go(port, holder);
     }
 
-    fn begin(&mut self, port: usize, word: u64) -> Taken {
+    /// Whoever had the output `out` has not, and nothing more of its packet leaves.
+    fn let_go(&mut self, out: usize, holder: Option<u8>) {
+        match holder {
+            Some(HERE) => self.stop(out),
+            Some(port) => self.incoming[usize::from(port)] = Incoming::Eaten,
+            None => {}
+        }
+    }
+
+    fn begin(&mut self, port: usize, word: u64, used: u8) -> Taken {
         let Some((mut header, corrected)) = MaintenanceHeader::parse(word) else {
             self.counters.damaged += 1;
             self.incoming[port] = Incoming::Eaten;
@@ -177,20 +206,26 @@ impl Maintenance {
             return Taken::Nothing;
         };
         let out = hop.direction().index();
-        if self.holders[out].is_some() {
+        // The last flit of another packet has the wires in this clock, too.
+        if self.holders[out].is_some() || used >> out & 1 != 0 {
             self.counters.eaten += 1;
             self.incoming[port] = Incoming::Eaten;
             return Taken::Nothing;
         }
         self.holders[out] = Some(port as u8);
-        let flits = 1;
-        let out = out as u8;
-        self.incoming[port] = Incoming::Through { out, hop, flits };
-        let flit = flit(header.emit(), 0);
-        Taken::Forward(out.into(), flit)
+        self.incoming[port] = Incoming::Through(Through {
+            out: out as u8,
+            hop,
+            flits: 1,
+            check: header.check,
+        });
+        Taken::Forward(out, flit(header.emit(), 0))
     }
 
-    fn follow(&mut self, port: usize, (out, hop, flits): (u8, Hop, u8), came: Flit) -> Taken {
+    fn follow(&mut self, port: usize, through: Through, came: Flit) -> Taken {
+        let Through {
+            out, hop, flits, ..
+        } = through;
         let mut word = came.word;
         if flits == 1 {
             word = match self.trail(word) {
@@ -208,8 +243,10 @@ impl Maintenance {
             self.holders[usize::from(out)] = None;
             self.counters.forwarded += 1;
         } else {
-            let flits = next;
-            self.incoming[port] = Incoming::Through { out, hop, flits };
+            self.incoming[port] = Incoming::Through(Through {
+                flits: next,
+                ..through
+            });
         }
         Taken::Forward(out.into(), flit(word, flits.into()))
     }
@@ -243,14 +280,10 @@ impl Maintenance {
 
     /// The link of the port took no flit: the packet is lost.
     pub fn lose(&mut self, out: usize) {
+        // If nobody has it, it was the last flit.
         let holder = self.holders[out].take();
         self.counters.lost += 1;
-        match holder {
-            Some(HERE) => self.outgoing = None,
-            Some(port) => self.incoming[usize::from(port)] = Incoming::Eaten,
-            // It was its last flit.
-            None => {}
-        }
+        self.let_go(out, holder);
     }
 
     /// A request has been carried out; its reply sets out.
@@ -278,7 +311,7 @@ impl Maintenance {
             return;
         };
         let out = hop.direction().index();
-        if self.outgoing.is_some() || self.holders[out].is_some() {
+        if self.holders[out].is_some() {
             self.counters.eaten += 1;
             return;
         }
@@ -289,27 +322,20 @@ impl Maintenance {
         trail.step(hop);
         words[0] = header.emit();
         words[1] = trail.emit();
-        let out = out as u8;
-        self.holders[usize::from(out)] = Some(HERE);
-        self.outgoing = Some(Outgoing {
-            words,
-            sent: 0,
-            out,
-        });
+        self.send_by(out, Outgoing { words, sent: 0 });
     }
 
-    /// The next flit of what begins here.
-    pub fn next_flit(&mut self) -> Option<(usize, Flit)> {
-        let own = self.outgoing.as_mut()?;
+    /// The next flit of what begins or ends here and leaves by `out`.
+    pub fn next_flit(&mut self, out: usize) -> Option<Flit> {
+        let own = self.outgoing[out].as_mut()?;
         let at = usize::from(own.sent);
         let next = flit(own.words[at], at);
         own.sent += 1;
-        let out = usize::from(own.out);
         if usize::from(own.sent) == MAINTENANCE_FLITS {
-            self.outgoing = None;
+            self.stop(out);
             self.holders[out] = None;
         }
-        Some((out, next))
+        Some(next)
     }
 
     /// A request for the router at the end of `way` sets out, or is this router's own. Answers its
@@ -364,21 +390,61 @@ mod tests {
         for (at, word) in words.into_iter().enumerate() {
             let mut next = flit(word, at);
             for router in &mut routers {
-                let Taken::Forward(port, passed) = router.take(from, next) else {
+                let Taken::Forward(port, passed) = router.take(from, next, 0) else {
                     panic!("flit {at} goes on");
                 };
                 assert_eq!(port, out);
                 next = passed;
             }
-            assert!(matches!(target.take(from, next), Taken::Nothing));
+            assert!(matches!(target.take(from, next, 0), Taken::Nothing));
         }
         for router in routers.iter().chain([&target]) {
             assert_eq!(router.holders, [None; PORTS]);
             assert_eq!(router.counters.damaged, 1);
         }
         let other = MaintenancePacket::request(way, 1, 1, None).words();
-        let passed = routers[1].take(Direction::MinusY.index(), flit(other[0], 0));
+        let passed = routers[1].take(Direction::MinusY.index(), flit(other[0], 0), 0);
         assert!(matches!(passed, Taken::Forward(port, _) if port == out));
         assert_eq!(routers[1].counters.eaten, 0);
+    }
+
+    /// The rest of a packet whose link ended its session never comes. The routers ahead keep a port
+    /// for it until they have all of it, and nobody carries out what they get instead.
+    #[test]
+    fn what_a_session_cuts_off_is_ended_for_the_routers_ahead() {
+        let way = Way([2, 0, 0, 0, 0, 0]);
+        let (out, from) = (Direction::PlusX.index(), Direction::MinusX.index());
+        for write in [0, 1, 5, 0x4000_0000_0000_0003, u64::MAX] {
+            let words = MaintenancePacket::request(way, 0, 1, Some(write)).words();
+            for came in 1..MAINTENANCE_FLITS {
+                let (mut router, mut next) = (Maintenance::default(), Maintenance::default());
+                let mut target = Maintenance::default();
+                let mut pass = |passed: Flit| {
+                    let Taken::Forward(_, passed) = next.take(from, passed, 0) else {
+                        panic!("it goes on");
+                    };
+                    assert!(matches!(target.take(from, passed, 0), Taken::Nothing));
+                };
+                for (at, word) in words.into_iter().enumerate().take(came) {
+                    let Taken::Forward(_, passed) = router.take(from, flit(word, at), 0) else {
+                        panic!("flit {at} goes on");
+                    };
+                    pass(passed);
+                }
+                router.cut(from);
+                assert_eq!(router.sending(), 1 << out);
+                while let Some(made_up) = router.next_flit(out) {
+                    pass(made_up);
+                }
+                for ended in [&router, &next, &target] {
+                    assert_eq!(ended.holders, [None; PORTS], "{came} flits of {write:#x}");
+                    assert!(matches!(
+                        ended.incoming[from],
+                        Incoming::Nothing | Incoming::Eaten
+                    ));
+                }
+                assert_eq!(target.counters.damaged, 1);
+            }
+        }
     }
 }

@@ -1,7 +1,8 @@
 use super::{Torus, World, puts, router, set, torus, with, world};
 use crate::chip::RegisterError;
 use crate::device::RegisterName;
-use crate::machine::t3e::route::{Direction, dependency};
+use crate::machine::t3e::CYCLE_PS;
+use crate::machine::t3e::route::{Direction, Place, RouteRegisters, dependency};
 use crate::machine::t3e::router::T3eRouter;
 use crate::net::{Network, NodeRef};
 use crate::sim::check::Allowance;
@@ -99,59 +100,108 @@ fn of_two_packets_that_meet_one_is_eaten() {
     assert_eq!(eaten(&world), 1);
 }
 
+/// Packets that come by three inputs leave router (1, 0, 0) by one output, shifted by all clocks
+/// that make a difference.
 #[test]
-fn a_jammed_network_is_repaired_by_maintenance_packets() {
-    let mut spec = torus("8x1x1");
-    spec.adaptive = false;
-    let mut world = world(spec, true);
-    let x = [Direction::PlusX, Direction::MinusX];
-    let tables = |direction: Direction| format!("vc_table.{}", direction.index());
-    let right: Vec<[u64; 2]> = (0..8)
-        .map(|node| {
-            let core = world.node::<T3eRouter>(router(&world, node)).core();
-            x.map(|direction| core.crossbar().registers.vc_tables[direction.index()].into())
-        })
-        .collect();
-    let check = |world: &World<Torus>| {
-        let registers: Vec<_> = (0..8)
-            .map(|node| {
-                let core = world.node::<T3eRouter>(router(world, node)).core();
-                core.crossbar().registers
-            })
-            .collect();
-        let torus = world.topology();
-        let tables = &torus.routes().expect("tables").tables;
-        dependency::check(torus.shape(), &registers, tables)
-    };
-    assert_eq!(check(&world), Ok(()));
-    for node in 0..8 {
-        for direction in x {
-            let node = router(&world, node);
-            set(&mut world, node, &tables(direction), 0xff);
+fn a_port_moves_one_flit_in_a_clock() {
+    let ways = [
+        ([1, 0, 0], [1, 0, 0, 0, 0, 0]),
+        ([1, 1, 0], [0, -1, 0, 1, 0, 0]),
+        ([0, 0, 0], [2, 0, 0, 0, 0, 0]),
+    ];
+    let mut passed = [0; 2];
+    for ((one, other), shift) in [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)]
+        .into_iter()
+        .flat_map(|pair| (0..12).map(move |shift| (pair, shift)))
+    {
+        let mut world = world(torus("4x4x1"), true);
+        let ask = |world: &mut World<Torus>, (place, way): ([u8; 3], [i8; 6])| {
+            let name = RegisterName::Name("physical");
+            let node = world.topology().shape().node(Place(place));
+            let node = router(world, node.expect("there is one"));
+            let asked = with(world, node, |device| {
+                device.need_remote_registers()?.ask(&way, name, None)
+            });
+            (node, asked.expect("a register"))
+        };
+        let first = ask(&mut world, ways[one]);
+        let clocks = Duration::from_ps(CYCLE_PS * shift);
+        world.fabric.run_for(clocks);
+        let second = ask(&mut world, ways[other]);
+        world.fabric.run_for(Duration::from_us(20));
+        for (passed, (node, question)) in passed.iter_mut().zip([first, second]) {
+            let answer = with(&mut world, node, |device| {
+                let remote = device.need_remote_registers().expect("it has");
+                remote.answer(question)
+            });
+            *passed += u32::from(answer.is_some());
         }
     }
-    let circle = check(&world).expect_err("all cross on VC1");
+    assert!(
+        passed.iter().all(|count| (30..72).contains(count)),
+        "{passed:?}"
+    );
+}
+
+const X: [Direction; 2] = [Direction::PlusX, Direction::MinusX];
+
+fn channels(direction: Direction) -> String {
+    format!("vc_table.{}", direction.index())
+}
+
+/// What routers of a ring of eight know now.
+fn registers(world: &World<Torus>) -> Vec<RouteRegisters> {
+    let of = |node| world.node::<T3eRouter>(router(world, node)).core();
+    (0..8).map(|node| of(node).crossbar().registers).collect()
+}
+
+/// Whether channels wait in a circle.
+fn check(world: &World<Torus>) -> Result<(), dependency::Circle> {
+    let torus = world.topology();
+    let tables = &torus.routes().expect("tables").tables;
+    dependency::check(torus.shape(), &registers(world), tables)
+}
+
+/// Gives a ring of eight tables by which all cross the datelines on VC1, and traffic until it jams;
+/// answers how much of that was acknowledged.
+fn jam(world: &mut World<Torus>) -> u64 {
+    for node in 0..8 {
+        for direction in X {
+            let node = router(world, node);
+            set(world, node, &channels(direction), 0xff);
+        }
+    }
+    let circle = check(world).expect_err("all cross on VC1");
     assert_eq!(circle.0.len(), 8, "{circle}");
     assert!(circle.0.iter().all(|(.., vc)| *vc == 1), "{circle}");
-
     // Of such packets a full buffer has three, so that none waits with its head in the next one:
     // what has begun to flow cannot be routed again.
-    let mut traffic = puts(&world, 3, 400);
+    let mut traffic = puts(world, 3, 400);
     traffic.size = 8;
     world.start_traffic(&traffic).expect("traffic");
-    let answered = |world: &World<Torus>| world.report(3).acknowledged;
     let mut before = u64::MAX;
     for _ in 0..100 {
         world.fabric.run_for(Duration::from_us(50));
-        let now = answered(&world);
+        let now = world.report(3).acknowledged;
         if now == before {
             break;
         }
         before = now;
     }
+    before
+}
+
+#[test]
+fn a_jammed_network_is_repaired_by_maintenance_packets() {
+    let mut spec = torus("8x1x1");
+    spec.adaptive = false;
+    let mut world = world(spec, true);
+    let right = registers(&world);
+    assert_eq!(check(&world), Ok(()));
+    let before = jam(&mut world);
     assert!(before < 8 * 400, "it jams: {before}");
     world.fabric.run_for(Duration::from_ms(1));
-    assert_eq!(answered(&world), before, "for good");
+    assert_eq!(world.report(3).acknowledged, before, "for good");
 
     // Who crosses the dateline leaves it on VC0; and who begins there, too. Then nothing on VC1
     // waits for itself any more.
@@ -160,13 +210,13 @@ fn a_jammed_network_is_repaired_by_maintenance_packets() {
         let Some(Ok(datelines)) = datelines else {
             panic!("the maintenance network works: {datelines:?}");
         };
-        for direction in x.map(|direction| (direction, tables(direction))) {
-            if datelines >> direction.0.index() & 1 != 0 {
-                let zero = ask(&mut world, (5, to), &direction.1, Some(0));
+        for direction in X {
+            if datelines >> direction.index() & 1 != 0 {
+                let zero = ask(&mut world, (5, to), &channels(direction), Some(0));
                 assert_eq!(zero, Some(Ok(0)));
             }
         }
-        let escapes = datelines & (1 << x[0].index() | 1 << x[1].index());
+        let escapes = datelines & (1 << X[0].index() | 1 << X[1].index());
         let written = ask(&mut world, (5, to), "escapes", Some(escapes));
         assert_eq!(written, Some(Ok(escapes)));
     }
@@ -174,12 +224,13 @@ fn a_jammed_network_is_repaired_by_maintenance_packets() {
     assert!(world.finish(3, Duration::from_ms(100)), "it drains");
     let found = world.drain(3, None, Allowance::default(), Duration::from_ms(20));
     assert!(found.is_empty(), "{found:?}");
-    assert_eq!(answered(&world), 8 * 400);
+    assert_eq!(world.report(3).acknowledged, 8 * 400);
 
     // Then all is put back as it was.
     for (to, right) in (0..8).zip(right) {
-        for (direction, right) in x.into_iter().zip(right) {
-            let written = ask(&mut world, (5, to), &tables(direction), Some(right));
+        for direction in X {
+            let right = right.vc_tables[direction.index()].into();
+            let written = ask(&mut world, (5, to), &channels(direction), Some(right));
             assert_eq!(written, Some(Ok(right)));
         }
         assert_eq!(ask(&mut world, (5, to), "escapes", Some(0)), Some(Ok(0)));
