@@ -303,7 +303,11 @@ impl Crossbar {
         self.inputs[port].headers[from] = word;
         let wants = Wants::new(flits, (out, vc as u8), adaptive);
         match self.follows_kept(port, &header) {
-            true => self.keep(number(port, from), wants, &header),
+            // Where there is no room it waits unknown, and is looked at again in its turn.
+            true => {
+                let kept = self.keep(number(port, from), wants, &header);
+                kept.unwrap_or(Front::Unknown)
+            }
             false => Front::Waiting(wants),
         }
     }

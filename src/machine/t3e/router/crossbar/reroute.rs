@@ -2,11 +2,12 @@
 
 use super::Crossbar;
 use super::{
-    Arc, FlitPorts, Front, Header, INPUTS, MEMORY, Memory, Names, PORTS, PROCESSOR, VCS, Wants,
-    number,
+    Arc, FlitPorts, Front, Header, INPUTS, LookUpTable, MEMORY, Memory, Names, PORTS, PROCESSOR,
+    VCS, Wants, number,
 };
-use crate::machine::t3e::route::{Decision, Entry, RouteRegisters, decide};
+use crate::machine::t3e::route::{Decision, RouteRegisters, decide};
 use crate::machine::t3e::router::MEMORY_FLITS;
+use crate::machine::t3e::router::memory::NO_WAY;
 
 /// Flits for a processor that is gone are kept up to here, so that other packets still have room.
 const ABSENT_FLITS: u32 = MEMORY_FLITS / 2;
@@ -116,6 +117,13 @@ impl Crossbar {
                 }
             }
         }
+        let Self {
+            table,
+            registers,
+            memory,
+            ..
+        } = self;
+        memory.sort(|to| queue_of(table, registers, to));
         for port in 0..PORTS {
             for vc in 0..VCS {
                 if self.inputs[port].ready[vc] > 0 {
@@ -171,28 +179,29 @@ impl Crossbar {
                 .is_some_and(|number| self.memory.has_request(number))
     }
 
-    /// Where a packet is put whose way is dead.
-    pub(super) fn keep(&mut self, who: u8, wants: Wants, header: &Header) -> Front {
+    /// Where a packet is put whose way is dead, or that others went there before which it must not
+    /// overtake. `None` if there is no room for it.
+    pub(super) fn keep(&mut self, who: u8, wants: Wants, header: &Header) -> Option<Front> {
         let left = wants.flits();
         let is_response = header.command.is_response();
         let Some(number) = self.names.of(&header.tag, is_response) else {
             self.counters.unroutable_packets += 1;
-            return Front::Discarded { left };
+            return Some(Front::Discarded { left });
         };
-        let is_absent = usize::from(wants.out()) == PROCESSOR;
+        let is_absent = usize::from(wants.out()) == PROCESSOR && self.dead >> PROCESSOR & 1 != 0;
         let most = match is_absent {
             true => ABSENT_FLITS,
             false => MEMORY_FLITS,
         };
         if self.memory.begin(who, (number, is_response), left, most) {
             self.counters.kept_packets += 1;
-            return Front::Kept { left };
+            return Some(Front::Kept { left });
         }
         if is_absent {
             self.counters.abandoned_packets += 1;
-            return Front::Discarded { left };
+            return Some(Front::Discarded { left });
         }
-        Front::Waiting(wants)
+        None
     }
 
     /// The packet at the front of `vc`, whose way is dead, leaves the network.
@@ -201,8 +210,7 @@ impl Crossbar {
         let Ok((header, _)) = Header::parse(self.inputs[port].headers[vc]) else {
             return;
         };
-        let front = self.keep(number(port, vc), wants, &header);
-        if front != Front::Waiting(wants) {
+        if let Some(front) = self.keep(number(port, vc), wants, &header) {
             self.withdraw(port, vc);
             self.inputs[port].fronts[vc] = front;
             self.quiet = 0;
@@ -221,7 +229,13 @@ impl Crossbar {
         input.leave(vc, 1);
         self.moved |= 1 << port;
         self.counters.kept_flits += 1;
-        self.memory.take_in(number(port, vc), word);
+        let Self {
+            table,
+            registers,
+            memory,
+            ..
+        } = self;
+        memory.take_in(number(port, vc), word, |to| queue_of(table, registers, to));
         if is_last {
             self.next_packet(port, vc, ports);
             for vc in Memory::CHANNELS {
@@ -235,23 +249,10 @@ impl Crossbar {
         if self.quiesced || self.inputs[MEMORY].fronts[vc] != Front::Unknown {
             return;
         }
-        let Self {
-            table,
-            registers,
-            dead,
-            memory,
-            counters,
-            ..
-        } = self;
-        let (next, thrown) = memory.choose(vc, |packet| {
-            let Some(entry) = table.look_up(packet.number) else {
-                counters.unroutable_packets += 1;
-                return None;
-            };
-            Some(*dead >> first_output(registers, &entry) & 1 == 0)
-        });
-        counters.discarded_flits += u64::from(thrown);
-        let Some(packet) = next else {
+        let (packets, flits) = self.memory.throw_away(vc);
+        self.counters.unroutable_packets += packets;
+        self.counters.discarded_flits += u64::from(flits);
+        let Some(packet) = self.memory.choose(vc, self.dead) else {
             return;
         };
         let input = &mut self.inputs[MEMORY];
@@ -264,12 +265,15 @@ impl Crossbar {
     }
 }
 
-/// The deterministic output of a packet that begins its way here.
-fn first_output(registers: &RouteRegisters, entry: &Entry) -> usize {
+/// The queue in which packets to processor `number` wait: the deterministic output of what begins
+/// its way here.
+fn queue_of(table: &LookUpTable, registers: &RouteRegisters, number: u16) -> usize {
+    let Some(entry) = table.look_up(number) else {
+        return NO_WAY;
+    };
     match decide(registers, &entry.tag, Err(entry.initial)) {
-        Decision::Deliver => PROCESSOR,
-        // It will be discarded at once.
-        Decision::Nowhere => PROCESSOR,
+        // What goes nowhere is discarded at once.
+        Decision::Deliver | Decision::Nowhere => PROCESSOR,
         Decision::Go { deterministic, .. } => deterministic.0.index(),
     }
 }

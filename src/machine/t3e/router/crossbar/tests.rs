@@ -427,6 +427,79 @@ fn packets_in_the_memory_keep_their_order_when_the_link_returns() {
     assert_eq!((last[3], last[7]), (1, 2));
 }
 
+/// Fills the memory with requests to processor 5, whose link is down.
+fn full_memory() -> (Bench, Crossbar) {
+    let (mut bench, mut crossbar) = rerouting();
+    crossbar.set_down(X, true);
+    let most = super::super::MEMORY_FLITS;
+    let put8 = packet(Command::Put8, tag([3, 1, 1], false));
+    for _ in 0..most / 10 {
+        give(&mut bench, &mut crossbar, (FROM_X, 0), &put8);
+        crossbar.run(&mut bench);
+    }
+    assert!(crossbar.kept_flits() > u64::from(most) - 10);
+    (bench, crossbar)
+}
+
+#[test]
+fn a_request_that_follows_others_into_a_full_memory_does_not_overtake_them() {
+    let (mut bench, mut crossbar) = full_memory();
+    let mut last = packet(Command::Put1, tag([3, 1, 1], false));
+    last[3] = 77;
+    bench.credits[X] = [0; VCS];
+    crossbar.set_down(X, false);
+    give(&mut bench, &mut crossbar, (FROM_X, 0), &last);
+    // What is no request of the kind goes on, also behind others of its own.
+    let response = packet(Command::Done, tag([3, 1, 1], false));
+    give(&mut bench, &mut crossbar, (FROM_X, 2), &response);
+    crossbar.run(&mut bench);
+    assert_eq!(
+        crossbar.next_cycle(),
+        None,
+        "nothing moves, and nobody asks"
+    );
+    bench.credits[X] = [u32::MAX; VCS];
+    crossbar.wake();
+    crossbar.run(&mut bench);
+    let sent = &bench.sent[X];
+    assert_eq!(
+        sent.len() as u32,
+        super::super::MEMORY_FLITS / 10 * 10 + 4 + 2
+    );
+    let requests: Vec<u64> = sent
+        .iter()
+        .filter(|(_, vc, _)| *vc == 0)
+        .map(|(.., flit)| flit.word)
+        .collect();
+    assert_eq!(requests.last(), Some(&77), "it comes last");
+    assert_eq!((crossbar.flits(), crossbar.kept_flits()), (0, 0));
+    assert_eq!(crossbar.counters().abandoned_packets, 0);
+}
+
+#[test]
+fn a_request_that_follows_others_to_a_processor_that_is_back_is_not_abandoned() {
+    let (mut bench, mut crossbar) = rerouting();
+    crossbar.set_down(PROCESSOR, true);
+    crossbar.table.set(4, entry([1, 1, 1], true));
+    let words = packet(Command::Put8, tag([1, 1, 1], false));
+    let most = super::super::MEMORY_FLITS / 2 / 10;
+    for _ in 0..most {
+        give(&mut bench, &mut crossbar, (FROM_X, 0), &words);
+        crossbar.run(&mut bench);
+    }
+    bench.credits[PROCESSOR] = [0; VCS];
+    crossbar.set_down(PROCESSOR, false);
+    for _ in 0..3 {
+        give(&mut bench, &mut crossbar, (FROM_X, 0), &words);
+        crossbar.run(&mut bench);
+    }
+    assert_eq!(crossbar.counters().abandoned_packets, 0);
+    bench.credits[PROCESSOR] = [u32::MAX; VCS];
+    crossbar.wake();
+    crossbar.run(&mut bench);
+    assert_eq!(bench.sent[PROCESSOR].len() as u32, (most + 3) * 10);
+}
+
 #[test]
 fn adaptive_packets_go_another_way_and_ordered_ones_wait() {
     let (mut bench, mut crossbar) = rerouting();
