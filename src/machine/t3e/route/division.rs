@@ -52,8 +52,8 @@ pub struct Ways<'a> {
     pub tables: &'a Tables,
 }
 
-/// The nodes of the ways of a packet that may adapt: those of the box between its first node and its
-/// last, by hops that are left. Kept to be used again.
+/// The nodes of the ways of a packet that may adapt: those of the box between the node behind its
+/// initial hop and the one before its final hop, by hops that are left. Kept to be used again.
 #[derive(Debug, Default)]
 struct Region {
     /// Directions in the order of routing.
@@ -62,6 +62,8 @@ struct Region {
     sizes: Vec<usize>,
     strides: Vec<usize>,
     nodes: Vec<u32>,
+    /// The links of its initial and its final hop, at which it does not adapt.
+    outside: Vec<(u32, Direction)>,
     /// By node: the length of the shortest way from there, and its first direction.
     shortest: Vec<(f64, usize)>,
     /// The links of the shortest way.
@@ -72,12 +74,21 @@ impl Region {
     /// That of a packet from `from` with this entry. `None` if it cannot adapt.
     fn set(&mut self, shape: &Shape, from: u32, entry: &Entry) -> Option<()> {
         let tag = &entry.tag;
-        if !tag.adaptive || entry.initial.is_some() || tag.final_hop {
+        if !tag.adaptive {
             return None;
+        }
+        self.outside.clear();
+        let mut start = from;
+        if let Some(hop) = entry.initial {
+            self.outside.push((from, hop));
+            start = shape.neighbour(from, hop)?;
+        }
+        if tag.final_hop {
+            self.outside.push((shape.node(tag.to)?, Direction::MinusZ));
         }
         self.directions.clear();
         self.directions
-            .extend(tag.unsatisfied(shape.place(from)).iter());
+            .extend(tag.unsatisfied(shape.place(start)).iter());
         if self.directions.len() < 2 {
             return None;
         }
@@ -86,7 +97,7 @@ impl Region {
         let mut all = 1;
         for &direction in &self.directions {
             let dimension = direction.dimension();
-            let mut node = from;
+            let mut node = start;
             let mut size = 1;
             while shape.place(node).0[dimension] != tag.to.0[dimension] {
                 node = shape.neighbour(node, direction)?;
@@ -97,7 +108,7 @@ impl Region {
             all *= size;
         }
         self.nodes.clear();
-        self.nodes.resize(all, from);
+        self.nodes.resize(all, start);
         // From the one with all hops left down.
         for at in (0..all - 1).rev() {
             let before = (0..self.sizes.len()).find(|&i| self.left(at, i) + 1 < self.sizes[i]);
@@ -146,7 +157,10 @@ impl Region {
             self.links.push((self.nodes[at], self.directions[choice]));
             at -= self.strides[choice];
         }
-        self.shortest[self.nodes.len() - 1].0
+        let length = |&(node, to): &(u32, Direction)| lengths[node as usize][to.index()];
+        let outside: f64 = self.outside.iter().map(length).sum();
+        self.links.extend_from_slice(&self.outside);
+        self.shortest[self.nodes.len() - 1].0 + outside
     }
 }
 
@@ -268,4 +282,131 @@ impl Ways<'_> {
 
 fn sum(lengths: &[[f64; 6]]) -> f64 {
     lengths.iter().flatten().sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::t3e::route::{Arrival, Decision, Tag, decide, generate};
+    use crate::rng::Rng;
+
+    /// The shortest of all ways that routers leave to a packet, by their decisions.
+    fn shortest(
+        ways: &Ways<'_>,
+        (node, entry): (u32, &Entry),
+        arrival: Result<Arrival, Option<Direction>>,
+        lengths: &[[f64; 6]],
+    ) -> f64 {
+        let decision = decide(&ways.registers[node as usize], &entry.tag, arrival);
+        let Decision::Go {
+            deterministic: (lowest, _),
+            adaptive,
+        } = decision
+        else {
+            assert_eq!(decision, Decision::Deliver);
+            return 0.0;
+        };
+        let choices = [Some(lowest), adaptive].into_iter().flatten();
+        let by = |direction: Direction| {
+            assert!(ways.broken.works(node, direction));
+            let next = ways.shape.neighbour(node, direction).expect("it works");
+            let arrival = Ok(Arrival {
+                direction,
+                vc: None,
+            });
+            lengths[node as usize][direction.index()]
+                + shortest(ways, (next, entry), arrival, lengths)
+        };
+        choices.map(by).fold(f64::INFINITY, f64::min)
+    }
+
+    fn machine(shape: &Shape, broken: &Broken) -> (Vec<RouteRegisters>, Tables) {
+        let nodes = 0..shape.nodes();
+        let registers: Vec<_> = nodes.clone().map(|node| shape.registers(node)).collect();
+        let all: Vec<u32> = nodes.collect();
+        let tables = generate(shape, broken, &registers, &all).expect("tables");
+        (registers, tables)
+    }
+
+    fn lengths(shape: &Shape, rng: &mut Rng) -> Vec<[f64; 6]> {
+        let mut length = |_: Direction| rng.below(1_000) as f64;
+        (0..shape.nodes())
+            .map(|_| Direction::ALL.map(&mut length))
+            .collect()
+    }
+
+    /// Of every packet, also of those that adapt behind an initial hop.
+    #[test]
+    fn the_shortest_way_is_that_of_all_which_routers_leave() {
+        let shape: Shape = "4x4x4".parse().expect("a shape");
+        let mut rng = Rng::new(5, 5);
+        let mut found = 0;
+        for broken_links in [0, 12, 30, 60] {
+            let mut broken = Broken::none(&shape);
+            for _ in 0..broken_links {
+                let node = rng.below(shape.nodes().into()) as u32;
+                let direction = Direction::ALL[rng.below(3) as usize];
+                broken.set_link(&shape, node, direction, true);
+            }
+            let (registers, tables) = machine(&shape, &broken);
+            let ways = Ways {
+                shape: &shape,
+                broken: &broken,
+                registers: &registers,
+                tables: &tables,
+            };
+            let lengths = lengths(&shape, &mut rng);
+            let mut region = Region::default();
+            for (from, pe, entry) in tables.routes() {
+                let least = shortest(&ways, (from, &entry), Err(entry.initial), &lengths);
+                let measured = ways.shortest(&mut region, (from, pe), &lengths).unwrap();
+                assert_eq!(measured, least, "{from} to {pe}: {entry:?}");
+                let links = region.links.iter();
+                let sum: f64 = links
+                    .map(|&(node, to)| lengths[node as usize][to.index()])
+                    .sum();
+                assert_eq!(sum, least);
+                found += u32::from(entry.tag.adaptive && entry.initial.is_some());
+            }
+        }
+        assert!(found > 10, "{found}");
+    }
+
+    /// No table of a full torus has such entries now: packets that may adapt beside a final hop.
+    #[test]
+    fn the_hops_outside_the_region_count() {
+        let shape: Shape = "4x5x4".parse().expect("a shape");
+        let broken = Broken::none(&shape);
+        let (registers, tables) = machine(&shape, &broken);
+        let ways = Ways {
+            shape: &shape,
+            broken: &broken,
+            registers: &registers,
+            tables: &tables,
+        };
+        let mut rng = Rng::new(6, 6);
+        let (mut region, mut adapt) = (Region::default(), 0);
+        for _ in 0..2_000 {
+            let [from, to] = [(); 2].map(|()| rng.below(shape.nodes().into()) as u32);
+            let tag = Tag {
+                to: shape.place(to),
+                signs: rng.below(8) as u8,
+                final_hop: rng.chance(1, 2),
+                adaptive: true,
+            };
+            let initial = rng
+                .chance(1, 2)
+                .then(|| Direction::ALL[rng.below(3) as usize]);
+            let entry = Entry { tag, initial };
+            if region.set(&shape, from, &entry).is_none() {
+                continue;
+            }
+            adapt += 1;
+            let lengths = lengths(&shape, &mut rng);
+            region.links.clear();
+            let least = shortest(&ways, (from, &entry), Err(initial), &lengths);
+            assert_eq!(region.measure(&lengths), least, "{from}: {entry:?}");
+        }
+        assert!(adapt > 1_000, "{adapt}");
+    }
 }
