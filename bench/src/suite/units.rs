@@ -74,9 +74,11 @@ pub struct UnitRow {
     pub barriers: u64,
     /// Eurekas among them.
     pub eurekas: u64,
-    /// Microseconds per barrier, or per eureka with the barriers between, at the slowest
-    /// participant.
+    /// The mean of the latencies of barriers, or of eurekas.
     pub mean_us: f64,
+    /// Microseconds per barrier, or per eureka with the two barriers that go with it, at the slowest
+    /// participant.
+    pub period_us: f64,
     /// From joining until the barrier was done, over all participants.
     pub latency_us: LatencyUs,
     /// From signalling a eureka until being told of it.
@@ -248,7 +250,7 @@ impl<'n> UnitSuite<'n> {
         }
         let reports = measured?;
         let rows: Vec<_> = (reports.iter().zip(trees))
-            .map(|(report, tree)| self.row(report, tree))
+            .map(|(report, tree)| UnitRow::of(self.name, report, tree))
             .collect();
         let ending = match (rows.iter().all(|row| row.clean), clock.stops()) {
             (false, _) => Ending::Damaged,
@@ -366,20 +368,23 @@ impl<'n> UnitSuite<'n> {
             }
         }
     }
+}
 
-    fn row(&self, report: &BarrierReport, tree: String) -> UnitRow {
-        let count = match self.spec.eureka {
-            true => report.eurekas,
-            false => report.barriers,
+impl UnitRow {
+    fn of(benchmark: &'static str, report: &BarrierReport, tree: String) -> Self {
+        let (latency, count) = match benchmark {
+            "eureka" => (&report.eureka_latency, report.eurekas),
+            _ => (&report.latency, report.barriers),
         };
-        UnitRow {
-            benchmark: self.name,
+        Self {
+            benchmark,
             unit: report.unit,
             participants: report.participants,
             tree,
             barriers: report.barriers,
             eurekas: report.eurekas,
-            mean_us: report.elapsed_ns as f64 / 1e3 / count.max(1) as f64,
+            mean_us: latency.mean() as f64 / 1e3,
+            period_us: report.elapsed_ns as f64 / 1e3 / count.max(1) as f64,
             latency_us: LatencyUs::of(&report.latency),
             eureka_latency_us: LatencyUs::of(&report.eureka_latency),
             checks: report.checks,
@@ -395,4 +400,33 @@ impl<'n> UnitSuite<'n> {
 /// The first that is named a second time.
 fn twice<T: PartialEq>(all: &[T]) -> Option<&T> {
     (1..all.len()).find_map(|n| all[..n].contains(&all[n]).then_some(&all[n]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use phitwire::nic::LatencyCounts;
+
+    /// Two barriers go with each eureka, and some time between them with either.
+    #[test]
+    fn the_mean_is_that_of_the_latencies_beside_it() {
+        let counts = |all: &[u64]| LatencyCounts {
+            buckets: all.iter().map(|ns| (*ns, 1)).collect(),
+            max_ns: all.iter().copied().max().unwrap_or(0),
+        };
+        let report = BarrierReport {
+            barriers: 4,
+            eurekas: 2,
+            elapsed_ns: 100_000,
+            latency: counts(&[6_000, 7_000, 8_000, 9_000]),
+            eureka_latency: counts(&[1_000, 3_000]),
+            ..BarrierReport::default()
+        };
+        let of = |benchmark| {
+            let row = UnitRow::of(benchmark, &report, String::new());
+            (row.mean_us, row.period_us)
+        };
+        assert_eq!(of("barrier"), (7.5, 25.0));
+        assert_eq!(of("eureka"), (2.0, 50.0));
+    }
 }
