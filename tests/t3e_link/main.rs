@@ -110,6 +110,28 @@ fn bursts(flits: &[Flit]) -> Vec<u8> {
     bytes
 }
 
+/// Barrier messages of all kinds.
+fn messages() -> Vec<Flit> {
+    let all = Kind::ALL.into_iter().zip(UnitNumber::all());
+    let flit = |(kind, unit)| Flit {
+        word: Message { kind, unit }.encode(),
+        control: Control::barrier(),
+    };
+    all.map(flit).collect()
+}
+
+/// Maintenance packets, one of which is at its target.
+fn maintenance() -> Vec<Flit> {
+    let ways = [[1, -1, 0, 31, -31, 2], [0; 6]];
+    let packets = ways.map(|way| MaintenancePacket::request(Way(way), 5, 0x100, Some(!7)));
+    let flits = packets.iter().flat_map(|packet| (0..).zip(packet.words()));
+    let flit = |(at, word)| Flit {
+        word,
+        control: Control::maintenance(at == 0),
+    };
+    flits.map(flit).collect()
+}
+
 /// Bursts of everything that there is, and of what there is not.
 fn flits() -> Inputs {
     let packets = |count: u32| -> Vec<Flit> {
@@ -132,27 +154,10 @@ fn flits() -> Inputs {
             .for_each(|(at, flit)| change(at, flit));
         bursts(&flits)
     };
-    let messages: Vec<Flit> = Kind::ALL
-        .into_iter()
-        .zip(UnitNumber::all())
-        .map(|(kind, unit)| Flit {
-            word: Message { kind, unit }.encode(),
-            control: Control::barrier(),
-        })
-        .collect();
+    let messages = messages();
     let mut wrong = messages.clone();
     wrong[0].word ^= 1 << 40;
     wrong[1].word ^= 0b1110;
-    let ways = [[1, -1, 0, 31, -31, 2], [0; 6]];
-    let maintenance = ways.map(|way| MaintenancePacket::request(Way(way), 5, 0x100, Some(!7)));
-    let maintenance: Vec<Flit> = maintenance
-        .iter()
-        .flat_map(|packet| (0..).zip(packet.words()))
-        .map(|(at, word)| Flit {
-            word,
-            control: Control::maintenance(at == 0),
-        })
-        .collect();
     let mut rng = Rng::new(1, 1);
     let wild: Vec<u8> = (0..20).flat_map(|_| burst(&mut rng)).collect();
     let noise: Vec<u8> = (0..5 * Burst::BYTES)
@@ -179,7 +184,7 @@ fn flits() -> Inputs {
         ),
         ("messages", bursts(&messages)),
         ("wrong-messages", bursts(&wrong)),
-        ("maintenance", bursts(&maintenance)),
+        ("maintenance", bursts(&maintenance())),
         ("wild", wild),
         ("noise", noise),
     ];
