@@ -250,7 +250,7 @@ impl FlitBuffer {
     /// after each flit.
     pub fn doubtful(&self, vc: usize) -> Option<u64> {
         let is_doubtful = self.coming[vc].flits > 0 && self.doubtful >> vc & 1 != 0;
-        is_doubtful.then_some(self.channels[vc].end() + 1)
+        is_doubtful.then_some(u64::from(self.channels[vc].end() as u16) + 1)
     }
 
     /// Whether there may be such a packet.
