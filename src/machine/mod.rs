@@ -9,7 +9,7 @@ pub mod t3e;
 pub mod toy;
 
 use crate::catalogue::Machine;
-use crate::net::{self, Effort, Family, Generated, Network, Problems, Read};
+use crate::net::{self, Effort, Family, Files, Generated, Network, Problems, Read};
 
 /// The machines, the one that is meant where a description names none first.
 pub const MACHINES: &[&Machine] = &[
@@ -45,7 +45,20 @@ pub fn read(file: &str, text: &str) -> Result<Box<dyn Network>, Problems> {
 /// # Errors
 /// See [`net::read`].
 pub fn read_with(file: &str, bytes: &[u8], effort: Effort) -> Result<Read, Problems> {
-    net::read(&FAMILIES, file, bytes, effort)
+    read_beside(file, bytes, effort, &Files::default())
+}
+
+/// The same for a description that may name other files.
+///
+/// # Errors
+/// See [`net::read`].
+pub fn read_beside(
+    file: &str,
+    bytes: &[u8],
+    effort: Effort,
+    files: &Files,
+) -> Result<Read, Problems> {
+    net::read(&FAMILIES, file, bytes, effort, files)
 }
 
 /// The network of a name that says how it is made, such as `r2-1024`; `None` if it is no name of

@@ -5,6 +5,7 @@ use core::ops::{Range, RangeInclusive};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::files::Files;
 use super::mistake::{MistakeKind as K, Mistakes, Place};
 use super::shown::Shown;
 
@@ -13,6 +14,8 @@ use super::shown::Shown;
 pub struct Fields {
     /// What is wrong, so far.
     pub mistakes: Mistakes,
+    /// Those that the text may name.
+    pub files: Files,
 }
 
 /// A value with its place in the text.

@@ -7,8 +7,10 @@
 //! and scripts are told. Nothing in here knows a machine by name: a list of [families](Family) is
 //! handed in.
 
+mod channels;
 mod excerpt;
 mod fields;
+mod files;
 mod graph;
 mod index;
 mod limits;
@@ -26,7 +28,9 @@ mod shown;
 mod side_networks;
 mod writing;
 
+pub use channels::{ChannelSearch, FoundChannels, NO_CHANNEL_TABLES, TunableChannels};
 pub use fields::{Fields, Section, Value};
+pub use files::Files;
 pub use graph::Graph;
 #[allow(
     unused_imports,
@@ -44,7 +48,7 @@ pub use ports::{PortSet, PortSetError};
 pub(crate) use reading::read_unchecked;
 pub use reading::{
     Describe, Described, Ends, Spans, end, link, metres, name, name_in_range, name_problem,
-    read as describe, stem,
+    read as describe, read_other, stem,
 };
 pub use reroute::{Faults, Reroutable, RoutedTables};
 pub use settings::{OwnSettings, Settings};

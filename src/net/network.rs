@@ -4,6 +4,8 @@ use core::any::Any;
 use core::fmt;
 use std::borrow::Cow;
 
+use super::channels::TunableChannels;
+use super::files::Files;
 use super::limits::Effort;
 use super::mistake::{Mistake, Mistakes, Problems};
 use super::model::{End, NodeRef};
@@ -111,6 +113,11 @@ pub trait Network: Any + fmt::Debug + Same {
         None
     }
 
+    /// The network as one whose routers have tables of virtual channels, on machines that do.
+    fn tunable_channels(&self) -> Option<&dyn TunableChannels> {
+        None
+    }
+
     /// `NODE:PORT`.
     fn end_name(&self, end: End) -> String {
         format!("{}:{}", self.node_name(end.node), end.port)
@@ -178,7 +185,7 @@ pub struct Family {
     /// How the names of networks that can be generated are formed, with examples.
     pub names: &'static str,
     generate: fn(&str) -> Option<Generated>,
-    read: fn(&str, &str, &Parsed<'_>, Effort) -> Result<Read, Problems>,
+    read: fn(&str, &str, &Parsed<'_>, Effort, &Files) -> Result<Read, Problems>,
 }
 
 impl Family {
@@ -191,8 +198,8 @@ impl Family {
                 let generated = N::generate(name)?;
                 Some(generated.map(|network| Box::new(network) as Box<dyn Network>))
             },
-            read: |file, text, parsed, effort| {
-                let described = reading::read_parsed::<N>(file, text, parsed, effort)?;
+            read: |file, text, parsed, effort, files| {
+                let described = reading::read_parsed::<N>(file, text, parsed, effort, files)?;
                 Ok(Read {
                     network: Box::new(described.topology),
                     followed: described.followed,
@@ -213,7 +220,7 @@ pub fn generate(families: &[Family], name: &str) -> Option<Generated> {
 
 /// Reads and checks the description of a network of one of `families`, the first where the
 /// description names none, from the bytes of a file, whatever they are, with this effort. `file` is
-/// what diagnostics call it.
+/// what diagnostics call it; `files` has those that the description may name.
 ///
 /// # Errors
 /// The mistakes that could be found, in the order of the text; the first
@@ -227,6 +234,7 @@ pub fn read(
     file: &str,
     bytes: &[u8],
     effort: Effort,
+    files: &Files,
 ) -> Result<Read, Problems> {
     let text = parsed::text(file, bytes)?;
     let parsed = parsed::parse(file, text)?;
@@ -241,7 +249,7 @@ pub fn read(
         None => Some(&families[0]),
     };
     match found {
-        Some(family) => (family.read)(file, text, &parsed, effort),
+        Some(family) => (family.read)(file, text, &parsed, effort, files),
         None => Err(Problems::new(
             file,
             text,

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use phitwire_framing::carrier::lanes::Permutation;
 
 use super::fields::{Fields, Section, Value};
+use super::files::Files;
 use super::limits::Effort;
 use super::mistake::{MistakeKind as K, Mistakes, Place, Problems};
 use super::model::{End, Link, MAX_METRES, MAX_NAME_BYTES, NodeRef};
@@ -95,7 +96,8 @@ impl Spans {
 /// text or structure is not checked for what would follow from them, such as processors that
 /// cannot be reached.
 pub fn read<N: Describe>(file: &str, text: &str) -> Result<Described<N>, Problems> {
-    read_parsed(file, text, &parsed::parse(file, text)?, Effort::Bounded)
+    let parsed = parsed::parse(file, text)?;
+    read_parsed(file, text, &parsed, Effort::Bounded, &Files::default())
 }
 
 /// The same for a text that has been parsed.
@@ -104,8 +106,12 @@ pub(super) fn read_parsed<N: Describe>(
     text: &str,
     Parsed { table, errors }: &Parsed<'_>,
     effort: Effort,
+    files: &Files,
 ) -> Result<Described<N>, Problems> {
-    let mut fields = Fields::default();
+    let mut fields = Fields {
+        files: files.clone(),
+        ..Fields::default()
+    };
     for error in errors {
         fields.syntax(error);
     }
@@ -129,6 +135,38 @@ pub(super) fn read_parsed<N: Describe>(
     Err(Problems::new(file, text, fields.mistakes, |place| {
         spans.of(place)
     }))
+}
+
+/// Reads a text that describes something else than a network; `what` it is called in messages.
+///
+/// # Errors
+/// All mistakes that could be found, in the order of the text.
+pub fn read_other<T>(
+    file: &str,
+    bytes: &[u8],
+    what: &'static str,
+    read: impl FnOnce(&mut Fields, &mut Section<'_, '_>) -> T,
+) -> Result<T, Problems> {
+    let text = parsed::text(file, bytes)?;
+    let Parsed { table, errors } = parsed::parse(file, text)?;
+    let mut fields = Fields::default();
+    for error in &errors {
+        fields.syntax(error);
+    }
+    if errors.is_empty() {
+        let mut root = Section::new(table.get_ref(), 0..0, what);
+        let found = read(&mut fields, &mut root);
+        fields.finish(root);
+        if fields.mistakes.is_empty() {
+            return Ok(found);
+        }
+    }
+    Err(Problems::new(
+        file,
+        text,
+        fields.mistakes,
+        parsed::span_in_text,
+    ))
 }
 
 fn network<N: Describe>(

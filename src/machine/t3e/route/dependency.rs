@@ -70,6 +70,19 @@ impl<'a> Dependencies<'a> {
         registers: &[RouteRegisters],
         routes: impl Iterator<Item = (u32, Entry)>,
     ) -> Self {
+        Self::decided_by(decide, shape, &[registers], routes)
+    }
+
+    /// The same for routers that change from the first of these registers to the last at any time,
+    /// each on its own.
+    ///
+    /// # Panics
+    /// If a node does not exist or has no registers.
+    pub fn while_changing(
+        shape: &'a Shape,
+        registers: &[&[RouteRegisters]],
+        routes: impl Iterator<Item = (u32, Entry)>,
+    ) -> Self {
         Self::decided_by(decide, shape, registers, routes)
     }
 
@@ -77,7 +90,7 @@ impl<'a> Dependencies<'a> {
     pub(super) fn decided_by(
         decide: Decide,
         shape: &'a Shape,
-        registers: &[RouteRegisters],
+        registers: &[&[RouteRegisters]],
         routes: impl Iterator<Item = (u32, Entry)>,
     ) -> Self {
         let mut search = Search {
@@ -175,7 +188,8 @@ type State = (u32, Result<Arrival, Option<Direction>>);
 struct Search<'a> {
     decide: Decide,
     shape: &'a Shape,
-    registers: &'a [RouteRegisters],
+    /// Each router has those of one of these.
+    registers: &'a [&'a [RouteRegisters]],
     waits: Vec<u16>,
     /// By node and arrival: the tag that last came there so.
     seen: Vec<u32>,
@@ -188,29 +202,36 @@ impl Search<'_> {
     fn follow(&mut self, from: u32, entry: &Entry) {
         self.come((from, Err(entry.initial)));
         while let Some((node, arrival)) = self.stack.pop() {
-            let registers = &self.registers[node as usize];
-            let Decision::Go {
-                deterministic: (direction, vc),
-                adaptive,
-            } = (self.decide)(registers, &entry.tag, arrival)
-            else {
-                continue;
-            };
-            if let Ok(Arrival {
-                direction: from,
-                vc: Some(held),
-            }) = arrival
-            {
-                let last = self.shape.neighbour(node, from.opposite());
-                let last = last.expect("it came from there") as usize;
-                self.waits[last * PER_NODE + in_node(from, held)] |= 1 << in_node(direction, vc);
+            let either = self.registers;
+            for registers in either {
+                self.pass(&registers[node as usize], entry, (node, arrival));
             }
-            self.go(node, direction, Some(vc));
-            if adaptive.is_some() {
-                // "In any minimal direction" (paper, section 2.4), whichever a router offers.
-                for direction in entry.tag.unsatisfied(registers.place).iter() {
-                    self.go(node, direction, None);
-                }
+        }
+    }
+
+    /// Goes wherever a packet at a router may go by these registers.
+    fn pass(&mut self, registers: &RouteRegisters, entry: &Entry, (node, arrival): State) {
+        let Decision::Go {
+            deterministic: (direction, vc),
+            adaptive,
+        } = (self.decide)(registers, &entry.tag, arrival)
+        else {
+            return;
+        };
+        if let Ok(Arrival {
+            direction: from,
+            vc: Some(held),
+        }) = arrival
+        {
+            let last = self.shape.neighbour(node, from.opposite());
+            let last = last.expect("it came from there") as usize;
+            self.waits[last * PER_NODE + in_node(from, held)] |= 1 << in_node(direction, vc);
+        }
+        self.go(node, direction, Some(vc));
+        if adaptive.is_some() {
+            // "In any minimal direction" (paper, section 2.4), whichever a router offers.
+            for direction in entry.tag.unsatisfied(registers.place).iter() {
+                self.go(node, direction, None);
             }
         }
     }

@@ -91,7 +91,7 @@ fn found(decide: Decide, text: &str, ways: Ways, seed: u64) -> Option<Circle> {
     let shape = shape(text);
     let registers = any_channels(&shape, &mut Rng::new(seed, 3));
     let ways = all_ways(&shape, ways).into_iter();
-    Dependencies::decided_by(decide, &shape, &registers, ways).circle()
+    Dependencies::decided_by(decide, &shape, &[&registers], ways).circle()
 }
 
 const INITIAL: Ways = Ways {

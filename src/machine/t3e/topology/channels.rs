@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::machine::t3e::route::{Direction, Entry, RouteRegisters, Shape, Tables};
-use crate::machine::t3e::vc::{self, VcTables};
+use crate::machine::t3e::vc::{self, Tries, VcTables};
 
 /// How packets that may choose between VC0 and VC1 do so (paper, section 4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,9 +46,20 @@ type Kind = (Vec<u8>, [u8; 2], bool);
 
 /// Tables of virtual channels, made once for all rings that are alike.
 #[derive(Debug, Default)]
-pub struct ChannelTables(BTreeMap<Kind, Option<VcTables>>);
+pub struct ChannelTables {
+    found: BTreeMap<Kind, Option<VcTables>>,
+    tries: Tries,
+}
 
 impl ChannelTables {
+    /// Tables that are searched for in this way.
+    pub fn by(tries: Tries) -> Self {
+        Self {
+            tries,
+            ..Self::default()
+        }
+    }
+
     /// Fills in the tables of all routers, for packets that are routed by `tables`. Datelines have to
     /// be there.
     ///
@@ -61,7 +72,6 @@ impl ChannelTables {
     /// If there are not as many registers as nodes.
     pub fn fill(&mut self, shape: &Shape, registers: &mut [RouteRegisters], tables: &Tables) {
         assert_eq!(registers.len(), shape.nodes() as usize, "one for each node");
-        let travelled = Travelled::of(shape, tables);
         for dimension in 0..3 {
             for node in 0..shape.nodes() {
                 let ring = shape.ring(node, dimension);
@@ -76,12 +86,9 @@ impl ChannelTables {
                         }
                     }
                 }
-                for minus in [false, true] {
-                    let direction = Direction::of(dimension, minus);
-                    travelled.constrain(shape, registers, &ring.nodes, direction);
-                }
             }
         }
+        constrain(shape, registers, tables);
     }
 
     /// The tables of a closed ring; `None` if it has not a dateline in each direction.
@@ -102,12 +109,30 @@ impl ChannelTables {
         let ordinates: Vec<u8> = nodes.iter().map(ordinate).collect();
         // Final hops lead down to partial nodes. To others they are rare, and constrained.
         let final_hops = dimension == 2 && nodes.len() > usize::from(shape.size()[2]);
-        let tables = self.0.entry((ordinates, datelines, final_hops));
+        let tables = self.found.entry((ordinates, datelines, final_hops));
         let tables = tables.or_insert_with_key(|(ordinates, datelines, final_hops)| {
             let ring = vc::Ring::new(ordinates, *datelines).ok()?;
-            Some(vc::optimised(ring, *final_hops))
+            Some(vc::searched(ring, *final_hops, self.tries))
         });
         tables.as_ref()
+    }
+}
+
+/// Puts the entries of all rings back to VC0 by which packets that are routed by `tables` would cross a
+/// dateline on VC1, with all that share them.
+pub(super) fn constrain(shape: &Shape, registers: &mut [RouteRegisters], tables: &Tables) {
+    let travelled = Travelled::of(shape, tables);
+    for dimension in 0..3 {
+        for node in 0..shape.nodes() {
+            let ring = shape.ring(node, dimension);
+            if !ring.closed || ring.nodes[0] != node {
+                continue;
+            }
+            for minus in [false, true] {
+                let direction = Direction::of(dimension, minus);
+                travelled.constrain(shape, registers, &ring.nodes, direction);
+            }
+        }
     }
 }
 

@@ -35,27 +35,40 @@ pub(super) fn within(torus: &Torus, effort: Effort) -> (Mistakes, bool) {
     if followed {
         let entries = routes.tables.routes();
         let entries = entries.map(|(from, _, entry)| (from, entry));
-        mistakes.extend(circle(torus, &routes.registers, entries));
+        mistakes.extend(circle(torus, &[&routes.registers], entries));
     }
     (mistakes, followed)
 }
 
-/// Channels that packets which are sent by such entries of look-up tables can wait for in a circle.
+/// Channels that packets which are sent by such entries of look-up tables can wait for in a circle,
+/// where each router has one of these registers or another.
 pub(super) fn circle(
     torus: &Torus,
-    registers: &[RouteRegisters],
+    registers: &[&[RouteRegisters]],
     entries: impl Iterator<Item = (u32, Entry)>,
 ) -> Option<Mistake> {
     let entries = entries.map(|(from, mut entry)| {
         entry.tag.adaptive &= torus.adaptive;
         (from, entry)
     });
-    let circle = Dependencies::of(&torus.shape, registers, entries).circle()?;
+    let circle = Dependencies::while_changing(&torus.shape, registers, entries).circle()?;
     let named = |(place, direction, vc): &_| format!("{place} {direction} VC{vc}");
     let names: Vec<String> = circle.0.iter().map(named).collect();
-    let help = "write channels = \"time-of-crossing\", or break fewer links";
-    let (first, ..) = circle.0[0];
-    let place = torus.shape.node(first).map_or(Place::Network, Place::Chip);
+    let (first, direction, _) = circle.0[0];
+    let dimension = direction.dimension();
+    let node = torus.shape.node(first);
+    // The place of a ring's tables, if the description has them.
+    let (place, help) = match node {
+        Some(node) if torus.vc_tables.names(&torus.shape, node, dimension) => (
+            Place::Router(node, dimension as u32),
+            "put entries back to 0 by which packets cross a dateline on VC1; `phitwire topology channels` finds \
+             tables without such",
+        ),
+        _ => (
+            node.map_or(Place::Network, Place::Chip),
+            "write channels = \"time-of-crossing\", or break fewer links",
+        ),
+    };
     Some(Mistake::circle(place, &names).help(help))
 }
 

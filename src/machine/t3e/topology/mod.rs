@@ -18,6 +18,7 @@
 mod channels;
 mod check;
 mod defects;
+mod given;
 mod model;
 mod network;
 mod options;
@@ -27,10 +28,12 @@ mod reroute;
 mod routes;
 pub mod show;
 mod side_networks;
+mod tune;
 mod write;
 
 pub use channels::{ChannelTables, Channels};
 pub use defects::{Defect, DefectError, Defects};
+pub use given::{GivenTables, RingKind};
 pub use model::{MAX_NODES, Torus, TorusSettings, TorusSpec};
 pub use options::GENERATOR;
 pub use ready::READY;

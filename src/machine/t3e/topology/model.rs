@@ -2,6 +2,7 @@
 
 use super::channels::Channels;
 use super::defects::{Defect, Defects};
+use super::given::GivenTables;
 use super::routes::{Computed, destinations};
 use crate::chip::{ChipConfig, Grain};
 use crate::machine::t3e::link::{Depths, FlitLinkConfig, RATE, STANDARD};
@@ -34,6 +35,8 @@ pub struct TorusSpec {
     pub adaptive: bool,
     /// Tables of virtual channels.
     pub channels: Channels,
+    /// Those of rings that the description has tables for.
+    pub vc_tables: GivenTables,
     /// What holds for all nodes and links.
     pub settings: Settings<TorusSettings>,
 }
@@ -48,6 +51,7 @@ impl TorusSpec {
             defects: Defects::default(),
             adaptive: true,
             channels: Channels::default(),
+            vc_tables: GivenTables::default(),
             settings: Settings::default(),
         }
     }
@@ -69,6 +73,7 @@ impl TorusSpec {
             defects,
             adaptive,
             channels,
+            vc_tables,
             settings,
         } = self;
         let nodes = shape.nodes();
@@ -90,6 +95,7 @@ impl TorusSpec {
             defects,
             adaptive,
             channels,
+            vc_tables,
             settings,
             destinations,
             computed: Computed::default(),
@@ -106,6 +112,7 @@ pub struct Torus {
     pub(super) defects: Defects,
     pub(super) adaptive: bool,
     pub(super) channels: Channels,
+    pub(super) vc_tables: GivenTables,
     pub(super) settings: Settings<TorusSettings>,
     /// The nodes of the logical processors.
     pub(super) destinations: Vec<u32>,
@@ -172,9 +179,14 @@ impl Torus {
         self.adaptive
     }
 
-    /// Tables of virtual channels.
+    /// Tables of virtual channels, of rings that the description has no tables for.
     pub fn channels(&self) -> Channels {
         self.channels
+    }
+
+    /// The tables that the description has.
+    pub fn vc_tables(&self) -> &GivenTables {
+        &self.vc_tables
     }
 
     /// The nodes of the logical processors, by number.
@@ -224,15 +236,21 @@ impl Torus {
     }
 
     /// The same torus with packets that may adapt or not, and with these tables of channels, where
-    /// something is chosen.
+    /// something is chosen: then those of the description do not count.
     #[must_use]
     pub fn choosing(&self, adaptive: Option<bool>, channels: Option<Channels>) -> Self {
+        let vc_tables = match channels {
+            Some(_) => GivenTables::default(),
+            None => self.vc_tables.clone(),
+        };
         let adaptive = adaptive.unwrap_or(self.adaptive);
         let channels = channels.unwrap_or(self.channels);
-        let is_same = (adaptive, channels) == (self.adaptive, self.channels);
+        let is_same =
+            (adaptive, channels, &vc_tables) == (self.adaptive, self.channels, &self.vc_tables);
         Self {
             adaptive,
             channels,
+            vc_tables,
             computed: match is_same {
                 true => self.computed.clone(),
                 false => Computed::default(),

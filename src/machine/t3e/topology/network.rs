@@ -8,7 +8,7 @@ use crate::machine::t3e::pe::{Pe, PeConfig};
 use crate::machine::t3e::router::T3eRouter;
 use crate::net::{
     Effort, Mistakes, Network, NodeRef, PlanError, Reroutable, Runtime, SideNetworks, TooLarge,
-    of_graph,
+    TunableChannels, of_graph,
 };
 use crate::time::{Duration, Time};
 
@@ -55,6 +55,10 @@ impl Network for Torus {
     }
 
     fn side_networks(&self) -> Option<&dyn SideNetworks> {
+        Some(self)
+    }
+
+    fn tunable_channels(&self) -> Option<&dyn TunableChannels> {
         Some(self)
     }
 

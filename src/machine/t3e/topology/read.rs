@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use super::channels::Channels;
 use super::defects::{Defect, DefectError, Defects};
+use super::given;
 use super::model::{MAX_NODES, Torus, TorusSpec};
 use crate::machine::t3e::route::Shape;
 use crate::net::{
@@ -53,6 +54,9 @@ impl Describe for Torus {
         if let Some(value) = root.take("channels") {
             let channels = fields.word(value, &Channels::ALL);
             spec.channels = channels.unwrap_or(spec.channels);
+        }
+        if let Some(value) = root.take("vc_tables") {
+            spec.vc_tables = given::read(fields, value, shape.as_ref(), spans);
         }
         if let Some(section) = fields.part(root, "network", "[network]") {
             spec.settings = Settings::read(fields, section);

@@ -3,7 +3,7 @@
 use core::fmt;
 use std::sync::{Arc, OnceLock};
 
-use super::channels::{ChannelTables, Channels};
+use super::channels::{self, ChannelTables, Channels};
 use super::model::Torus;
 use crate::machine::t3e::route::{
     Broken, Direction, Entry, GROUP, NO_ROUTE, RouteRegisters, Shape, TABLE_ENTRIES, Tables,
@@ -101,6 +101,13 @@ impl Torus {
         let tables = generate(shape, &broken, &registers, destinations)?;
         if self.channels == Channels::Optimised {
             ChannelTables::default().fill(shape, &mut registers, &tables);
+        }
+        self.vc_tables.fill(shape, &mut registers);
+        // What the description says is taken as it is, and judged with it; other ways than its own may
+        // need other tables.
+        let is_described = broken == self.broken() && destinations == self.destinations;
+        if !self.vc_tables.is_empty() && !is_described {
+            channels::constrain(shape, &mut registers, &tables);
         }
         let above = |node| shape.neighbour(node, Direction::PlusZ);
         let ends = destinations.iter().map(|&node| {

@@ -40,5 +40,10 @@ fn write_all(out: &mut String, torus: &Torus) -> core::fmt::Result {
     if torus.channels != Channels::default() {
         writeln!(out, "channels = \"{}\"", torus.channels.name())?;
     }
-    torus.settings.write(out)
+    torus.settings.write(out)?;
+    if !torus.vc_tables.is_empty() {
+        writeln!(out)?;
+        torus.vc_tables.write(out)?;
+    }
+    Ok(())
 }

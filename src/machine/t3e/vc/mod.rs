@@ -18,14 +18,30 @@ pub use balance::{Balance, Level};
 pub use ring::{NODES, Ring, RingError, UnidirectionalRing};
 pub use tables::{Entries, RingTables, VcTables};
 
+/// How much a search tries, where it is not what the machine's tables are made with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tries {
+    /// What it draws from.
+    pub seed: u64,
+    /// [`Annealing::flips`], if they are said.
+    pub flips: Option<u32>,
+}
+
 /// The tables of the machine for `ring`, always the same ones. Where it is a ring of Z with a node
 /// of a partial plane, `final_hops` keeps the entry of each router's own ordinate at VC0.
 ///
 /// This takes some milliseconds for each way round it.
 pub fn optimised(ring: Ring, final_hops: bool) -> VcTables {
+    searched(ring, final_hops, Tries::default())
+}
+
+/// The same by other tries, for which it may take longer.
+pub fn searched(ring: Ring, final_hops: bool, tries: Tries) -> VcTables {
+    let machine = Annealing::machine(ring.ordinates().len());
     let annealing = Annealing {
         final_hops,
-        ..Annealing::machine(ring.ordinates().len())
+        flips: tries.flips.unwrap_or(machine.flips),
+        ..machine
     };
-    VcTables::new(ring, |ring| annealing.run(ring, 0))
+    VcTables::new(ring, |ring| annealing.run(ring, tries.seed))
 }

@@ -167,6 +167,27 @@ impl VcTables {
         Self { ring, ways }
     }
 
+    /// The channels of routers whose tables for + and for - hold `entries`, by ordinate; `None` if
+    /// they are not as many as the ring has nodes. Whether they are safe,
+    /// [`Self::crosses_on_vc1`] tells.
+    pub fn from_entries(ring: Ring, entries: &[[u8; 2]]) -> Option<Self> {
+        let way = |minus: bool| {
+            let way = ring.one_way(minus);
+            let of = |ordinate: &u8| {
+                let place = ring
+                    .ordinates()
+                    .iter()
+                    .position(|other| other == ordinate)?;
+                Some(entries.get(place)?[usize::from(minus)])
+            };
+            let by_position: Option<Vec<u8>> = way.ordinates().iter().map(of).collect();
+            RingTables::from_entries(way, &by_position?)
+        };
+        let fits = entries.len() == ring.ordinates().len();
+        let ways = [way(false)?, way(true)?];
+        fits.then_some(Self { ring, ways })
+    }
+
     /// All zeros: see [`RingTables::time_of_crossing`].
     pub fn time_of_crossing(ring: Ring) -> Self {
         Self::new(ring, RingTables::time_of_crossing)
