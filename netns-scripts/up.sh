@@ -108,7 +108,7 @@ free_ports() {
 }
 
 describe() {
-    local error given=$topology
+    local error given=$topology copy=()
     # What a shell hands over, as <(phitwire topology generate ...) does, can be read once; the limit is that of the
     # binaries. Anything else they look at first: it may be a device, or longer than there is room.
     case $given in
@@ -116,11 +116,12 @@ describe() {
             topology=$dir/topology.toml
             error=$(head -c 8388609 -- "$given" 2>&1 >"$topology") || phw_die "cannot read or write: $error" ;;
     esac
-    phw topology plan "$topology" >"$dir/plan.tsv" || {
+    # The copy has in it what a description takes from other files.
+    [[ $given != "$topology" ]] || copy=(--copy "$dir/topology.toml")
+    phw topology plan "${copy[@]}" "$topology" >"$dir/plan.tsv" || {
         error=$(phw_why_not "$dir") && phw_die "cannot write to $error"
         phw_die "$given: not a usable topology"
     }
-    [[ $given == "$topology" ]] && { error=$(cp -- "$given" "$dir/topology.toml" 2>&1) || phw_die "$error"; }
     nodes=$(phw_plan_nodes "$lab")
     links=$(phw_plan_links "$lab")
     [[ -n $nodes && -n $links ]] || phw_die "$topology: no nodes or no links in it"

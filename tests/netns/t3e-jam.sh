@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# A ring of T3E routers whose tables of virtual channels are wrong: it jams under load, maintenance packets, which need no
-# buffers, repair the tables through the jammed network, and it drains. That the check names the circle of such tables is tested in
-# src/machine/t3e/tests/maintenance.rs, on the same ring.
+# A ring of T3E routers into which wrong tables of virtual channels are loaded by force: it jams under load, maintenance
+# packets, which need no buffers, repair the tables through the jammed network, and it drains. The same in virtual time is in
+# src/machine/t3e/tests/maintenance.rs.
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces
@@ -19,12 +19,8 @@ TOML
 t_up phwj "$T_SCRATCH/ring.toml"
 
 x=(0 3)
-set_tables() {
-    local router port
-    for router in {0..7}; do
-        for port in "${x[@]}"; do t_ctl "r$router" set "vc_table.$port" "$1" >/dev/null || return 1; done
-    done
-}
+right=$T_SCRATCH/right.toml wrong=$T_SCRATCH/wrong.toml
+load() { "$PHITWIRE_BIN_DIR/phitwire" manage channels --lab "$LAB" "$@"; }
 # Whether as many packets have left routers as two seconds ago.
 stands_still() {
     local before
@@ -41,8 +37,8 @@ all_route() {
 }
 packets_of() { t_ctl all stats --json | jq -c '[.[] | .packets // empty]'; }
 # Register $2 of router r$1, asked through the network by router 5.
-through() { t_ctl "r$1" get "$2" --via r5 --json | jq -e .value; }
-write_through() { t_ctl "r$1" set "$2" "$3" --via r5; }
+through() { t_ctl "r$1" get "$2" --via maintenance r5 --json | jq -e .value; }
+write_through() { t_ctl "r$1" set "$2" "$3" --via maintenance r5; }
 # Who crosses the dateline, or begins there, leaves it on channel 0: nothing on channel 1 waits for itself any more.
 repair() {
     local router port datelines
@@ -61,9 +57,13 @@ all_arrived() {
         || { cat -- "$1" "$1.err"; return 1; }
 }
 
-right=$(t_ctl r3 get vc_table.0 --json | jq .value)
+first=$(t_ctl r3 get vc_table.0 --json | jq .value)
+check "tables are searched for" "$PHITWIRE_BIN_DIR/phitwire" topology channels "$T_SCRATCH/ring.toml" --output "$right"
+sed -E 's/"[01]{8}"/"11111111"/' "$right" >"$wrong"
 rate_case "a ring of eight" 1000 --pattern tornado --window 512 --seconds 0.5
-check "tables that leave all packets on one channel" set_tables 0xff
+check_fails "tables that leave all packets on one channel are refused, by the circle" '-X VC1, \(7,0,0\) -X VC1' load "$wrong"
+check "and not written" test "$(t_ctl r3 get vc_table.0 --json | jq .value)" = "$first"
+check "but if forced" load "$wrong" --force
 before=$(packets_of)
 done_before=$(counter_sum '^requests_done$')
 t_rate "$T_SCRATCH/jam.json" --pattern tornado --size 8 --window 8192 --count 40000 &
@@ -81,6 +81,7 @@ detail < <(jq -c '{sent, acknowledged, lost, duplicated, corrupted, misordered}'
 for router in {0..7}; do
     write_through "$router" escapes 0 >/dev/null
 done
-check "the first tables are back" "$PHITWIRE_BIN_DIR/phitwire" manage reroute --lab "$LAB"
-check "in the routers" test "$(through 3 vc_table.0)" = "$right"
+check "the first tables are loaded by maintenance packets" load "$right" --via maintenance r5
+check "and in the routers" test "$(through 3 vc_table.0)" = "$first"
+check "a reroute finds nothing to do" grep -q 'has the right tables already' <("$PHITWIRE_BIN_DIR/phitwire" manage reroute --lab "$LAB")
 rate_case "the ring works as before" 1000 --pattern tornado --window 512 --seconds 0.5 --routing ordered

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Tori live, on both kinds of links: every operation exactly once between all processors, ordered requests in order, and
-# single wrong bits on the wires of flits corrected where packets end.
+# single wrong bits on the wires of flits corrected where packets end, tables of virtual channels replaced under traffic.
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces
@@ -26,9 +26,48 @@ corrected() {
     check "$1: wrong bits were corrected ($(( after - before )))" test "$after" -gt "$before"
 }
 
+manage() { "$PHITWIRE_BIN_DIR/phitwire" manage "$1" --lab "$LAB" --json "${@:2}" >"$T_SCRATCH/report" 2>"$T_SCRATCH/report.err" \
+    || { cat "$T_SCRATCH/report" "$T_SCRATCH/report.err"; return 1; }; }
+report_is() { jq -e "$1" "$T_SCRATCH/report" >/dev/null || { cat "$T_SCRATCH/report"; return 1; }; }
+# What entered a ring on one channel before the tables changed, and on the other afterwards, may overtake.
+all_arrived() {
+    jq -e '.sent == .acknowledged and .sent >= 1000 and .lost == 0 and .duplicated == 0 and .corrupted == 0 and .timed_out == 0' \
+        "$1" >/dev/null || { cat -- "$1" "$1.err"; return 1; }
+}
+# load NAME SECONDS TABLES [--via maintenance ROUTER]: the tables, which are others than those before, go into the lab while it
+# has traffic for so long.
+load() {
+    local name=$1 runner
+    t_rate "$T_SCRATCH/load.json" --seconds "$2" --size 64 &
+    runner=$!
+    under_way nic0
+    check "$name: they are loaded under traffic" manage channels "${@:3}"
+    check "$name: some were others, and all were read back" report_is '.failed == [] and .forced == null and (.changed | length) > 0'
+    detail < <(jq -c '{registers, routers, changed: (.changed | length)}' "$T_SCRATCH/report")
+    check "$name: traffic goes on" kill -0 "$runner"
+    settled "$runner"
+    check "$name: everything has arrived once" all_arrived "$T_SCRATCH/load.json"
+}
+# channels TOPOLOGY: tables of channels are searched for, written down, loaded and replaced while the lab runs.
+channels() {
+    local right=$T_SCRATCH/right.toml other=$T_SCRATCH/other.toml zeros=$T_SCRATCH/zeros.toml
+    local search=("$PHITWIRE_BIN_DIR/phitwire" topology channels "$1")
+    check "tables are searched for" "${search[@]}" --output "$right"
+    check "and others, by another seed" "${search[@]}" --seed 1 --output "$other"
+    sed -E 's/"[01]{8}"/"00000000"/' "$right" >"$zeros"
+    load "other tables" 4 "$other"
+    load "tables of zeros, by maintenance packets" 12 "$zeros" --via maintenance r0
+    check "as a maintenance packet finds" test "$(t_ctl r3 get vc_table.0 --via maintenance r0 --json | jq .value)" = 0
+    check_fails "there is no other way than maintenance" 'write .--via maintenance ROUTER' manage channels "$right" --via network r0
+    load "the first tables" 4 "$right"
+    check "those are the description's" manage reroute
+    check "as a reroute finds too" report_is '.status == "nothing-to-do" and .changed_routers == []'
+}
+
 t_up "torus_udp" t3e-4x2x2-partial --link udp --timeout 60
 operations "4x2x2 and a partial plane over udp"
 corrected "4x2x2 and a partial plane over udp"
+channels "$PHW_SCRIPTS/topologies/t3e-4x2x2-partial.toml"
 check "it goes down" "$PHW_SCRIPTS/down.sh" --lab "$LAB"
 
 t_up "torus_ethernet" t3e-2x2x2 --link ethernet --timeout 60

@@ -1,8 +1,6 @@
 //! `phitwire ctl`: asks a running node, or tells it to do something.
 
 use std::process::ExitCode;
-use std::thread;
-use std::time::{Duration, Instant};
 
 use clap::{Args, Subcommand};
 use miette::miette;
@@ -11,6 +9,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::print;
+use super::via::{Maintenance, ViaArgs};
 use crate::control::{self, Client, ClientError, Fault, LinkReport, Register, Request};
 use crate::description;
 use crate::output;
@@ -49,19 +48,16 @@ enum Command {
     /// of JSON take numbers for floating-point ones, of 53 bits
     Get {
         register: Register,
-        /// Let this router ask by a maintenance packet, which needs nothing of what may be jammed
-        #[arg(long, value_name = "ROUTER")]
-        via: Option<String>,
+        #[command(flatten)]
+        via: ViaArgs,
     },
     /// Write a register
     Set {
         register: Register,
         #[arg(value_parser = parse_value)]
         value: u64,
-        /// Let this router write it by a maintenance packet, which needs nothing of what may be
-        /// jammed
-        #[arg(long, value_name = "ROUTER")]
-        via: Option<String>,
+        #[command(flatten)]
+        via: ViaArgs,
     },
     /// Break something on purpose
     Fault {
@@ -276,12 +272,8 @@ fn age(ms: u64) -> String {
     }
 }
 
-/// How long a maintenance packet is waited for.
-const REMOTE_LIMIT: Duration = Duration::from_secs(1);
-const REMOTE_LOOK: Duration = Duration::from_millis(1);
-
-/// Reads or writes a register of a router by a maintenance packet of router `via`.
-fn ask_via(args: &CtlArgs, via: &str) -> miette::Result<Value> {
+/// Reads or writes a register of a router by a maintenance packet of router `from`.
+fn ask_via(args: &CtlArgs, from: &str) -> miette::Result<Value> {
     let (register, value) = match &args.command {
         Command::Get { register, .. } => (register.clone(), None),
         Command::Set {
@@ -295,51 +287,17 @@ fn ask_via(args: &CtlArgs, via: &str) -> miette::Result<Value> {
     };
     let dir = LabDir::new(&args.lab).map_err(|error| miette!("{error}"))?;
     let network = description::open(&dir.path().join("topology.toml"))?;
-    let side = network
-        .side_networks()
-        .ok_or_else(|| miette!("lab `{}` is of a machine without such packets", args.lab))?;
-    let node = |name: &str| {
-        let mut nodes = network.nodes().into_iter();
-        nodes
-            .find(|&node| network.node_name(node) == name)
-            .ok_or_else(|| miette!("lab `{}` has no node `{name}`", args.lab))
-    };
-    let way = side
-        .way(node(via)?, node(&args.node)?, &|_| true)
-        .ok_or_else(|| miette!("no way leads from router {via} to router {}", args.node))?;
-    let mut client = Client::connect(&args.lab, via).map_err(|error| miette!("{error}"))?;
-    let mut ask = |request| {
-        let answer = client.ask(&request);
-        answer.map_err(|error| miette!("{via}: {error}"))
-    };
-    let asked = ask(Request::RemoteAsk {
-        way,
-        register,
-        value,
-    })?;
-    let question = asked["question"]
-        .as_u64()
-        .and_then(|n| u32::try_from(n).ok());
-    let question = question.ok_or_else(|| miette!("{via}: the answer is malformed"))?;
-    let begin = Instant::now();
-    while begin.elapsed() < REMOTE_LIMIT {
-        let answer = ask(Request::RemoteAnswer { question })?;
-        if answer["pending"] != true {
-            return Ok(answer);
-        }
-        thread::sleep(REMOTE_LOOK);
-    }
-    Err(miette!(
-        help = "such packets are lost where a link is down, or where two of them meet: ask again, or another router",
-        "{}: no answer to the maintenance packet of {via} within {REMOTE_LIMIT:?}",
-        args.node
-    ))
+    let mut maintenance = Maintenance::new(&args.lab, &*network, from)?;
+    maintenance.ask(&args.node, register, value)
 }
 
 pub fn run(args: CtlArgs) -> miette::Result<ExitCode> {
-    if let Command::Get { via: Some(via), .. } | Command::Set { via: Some(via), .. } = &args.command
-    {
-        let data = ask_via(&args, via)?;
+    let from = match &args.command {
+        Command::Get { via, .. } | Command::Set { via, .. } => via.router()?,
+        _ => None,
+    };
+    if let Some(from) = from {
+        let data = ask_via(&args, from)?;
         let text = if args.json {
             pretty(&data)
         } else {

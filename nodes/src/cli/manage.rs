@@ -1,4 +1,4 @@
-//! `phitwire manage`: routes a running network around what has failed.
+//! `phitwire manage`: routes a running network around what has failed, and loads tables into it.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 use miette::{IntoDiagnostic, WrapErr, miette};
 use phitwire::net::Network;
 
-use super::{print, read_network};
+use super::{channels, print, read_network};
 use crate::manage::{Change, Commanded, ManageError, Manager, Report, report::Status};
 use crate::output;
 use crate::run_dir::LabDir;
@@ -39,17 +39,20 @@ enum Command {
     /// Let a spare network interface have the number of another, which has failed: who sends to that
     /// number reaches the spare from then on
     Rename(RenameArgs),
+    /// Load tables of virtual channels from a file into the routers, and read them back. `reroute` puts
+    /// those of the description back
+    Channels(channels::LoadArgs),
 }
 
 /// Which lab, and how to tell what was done.
 #[derive(Debug, Args)]
-struct LabArgs {
+pub(super) struct LabArgs {
     /// The lab
     #[arg(long)]
-    lab: String,
+    pub(super) lab: String,
     /// Print JSON: one object, or with --watch one per line
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
     /// The description that the lab runs, if up.sh has not brought it up
     #[arg(long, value_name = "FILE")]
     topology: Option<PathBuf>,
@@ -105,11 +108,29 @@ pub fn run(args: ManageArgs) -> miette::Result<ExitCode> {
             };
             change(&args.lab, &change_to)
         }
+        Command::Channels(args) => channels::load_into(&args),
     }
 }
 
-/// The lab, and the network that it runs.
+/// The lab, and the network that it runs, which can be rerouted.
 fn open(args: &LabArgs) -> miette::Result<(LabDir, Box<dyn Network>)> {
+    let (lab, network) = running(args)?;
+    if network.reroute().is_none() {
+        return Err(miette!(
+            help = format!(
+                "its routers choose their ways by themselves; `phitwire ctl --lab {} NODE set` \
+                 writes single registers",
+                args.lab
+            ),
+            "the network of lab `{}` is of a machine whose networks are not rerouted",
+            args.lab
+        ));
+    }
+    Ok((lab, network))
+}
+
+/// The lab, and the network that it runs.
+pub(super) fn running(args: &LabArgs) -> miette::Result<(LabDir, Box<dyn Network>)> {
     let lab = LabDir::new(&args.lab).map_err(|error| miette!("{error}"))?;
     let file = match &args.topology {
         Some(file) => file.clone(),
@@ -135,19 +156,7 @@ fn open(args: &LabArgs) -> miette::Result<(LabDir, Box<dyn Network>)> {
             file.display()
         ));
     }
-    let network = read_network(&file)?;
-    if network.reroute().is_none() {
-        return Err(miette!(
-            help = format!(
-                "its routers choose their ways by themselves; `phitwire ctl --lab {} NODE set` \
-                 writes single registers",
-                args.lab
-            ),
-            "the network of lab `{}` is of a machine whose networks are not rerouted",
-            args.lab
-        ));
-    }
-    Ok((lab, network))
+    Ok((lab, read_network(&file)?))
 }
 
 /// Keeps what is said, and reroutes: or leaves that to who watches the lab.

@@ -3,6 +3,7 @@
 //! Exit status: 0 done; 1 not done, or not all links up in time; 2 arguments not understood; 141
 //! ended before it was done because nobody reads what it prints (`sim` and `soak`).
 
+mod channels;
 mod ctl;
 mod generate;
 mod machine_options;
@@ -13,6 +14,7 @@ mod run;
 mod sim;
 mod soak;
 mod topology;
+mod via;
 mod wait;
 
 use std::io::IsTerminal;
@@ -40,7 +42,7 @@ enum Command {
     Run(run::RunArgs),
     /// Ask a running node, or tell it to do something
     Ctl(ctl::CtlArgs),
-    /// Route a running network around what has failed
+    /// Route a running network around what has failed, and load tables into it
     Manage(manage::ManageArgs),
     /// Wait until all links of a lab are up, or say which are not and why. A link whose wire is
     /// dead, or whose other end is silent, is not up

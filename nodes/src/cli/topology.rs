@@ -1,15 +1,15 @@
 //! `phitwire topology`: generate, check, show and plan descriptions of networks.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand, ValueEnum};
-use miette::{IntoDiagnostic, Report, miette};
-use phitwire::machine;
+use miette::{IntoDiagnostic, Report, WrapErr, miette};
 use phitwire::net::{Effort, Network};
 
-use super::{generate, print};
-use crate::description::{bytes_of, open};
+use super::{channels, generate, print};
+use crate::description::{Description, open};
 
 /// Generate, check, show and plan descriptions of networks.
 #[derive(Args, Debug)]
@@ -57,7 +57,13 @@ enum Command {
     Plan {
         /// The description; `-` is standard input.
         file: PathBuf,
+        /// Also write the description to this file, with all in it that it takes from others.
+        #[arg(long, value_name = "FILE")]
+        copy: Option<PathBuf>,
     },
+    /// Search for tables of virtual channels that balance the links of rings, and print them, what they
+    /// are worth, and whether packets could wait for each other in a circle; exit status 1 if they could.
+    Channels(channels::SearchArgs),
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -97,8 +103,20 @@ pub fn run(args: TopologyArgs) -> miette::Result<ExitCode> {
             };
             print(&text)
         }
-        Command::Plan { file } => print(&open(&file)?.plan_lines().into_diagnostic()?),
+        Command::Plan { file, copy } => plan(&file, copy.as_deref()),
+        Command::Channels(args) => channels::search(&args),
     }
+}
+
+fn plan(file: &Path, copy: Option<&Path>) -> miette::Result<ExitCode> {
+    let description = Description::of(file)?;
+    let network = description.network()?;
+    if let Some(copy) = copy {
+        fs::write(copy, description.whole(&*network))
+            .into_diagnostic()
+            .wrap_err_with(|| format!("cannot write {}", copy.display()))?;
+    }
+    print(&network.plan_lines().into_diagnostic()?)
 }
 
 fn inventory_of(network: &dyn Network) -> miette::Result<String> {
@@ -107,9 +125,10 @@ fn inventory_of(network: &dyn Network) -> miette::Result<String> {
 }
 
 fn check_file(file: &Path, lines: bool, effort: Effort) -> miette::Result<ExitCode> {
-    let (name, bytes) = bytes_of(file)?;
-    match machine::read_with(&name, &bytes, effort) {
+    let description = Description::of(file)?;
+    match description.read(effort) {
         Ok(read) => {
+            let name = description.name();
             let summary = read.network.summary();
             let rest = match read.followed {
                 true => "",

@@ -81,6 +81,17 @@ pub struct Manager<'n> {
     place: Claim,
 }
 
+/// Takes the place of the manager of a lab.
+///
+/// # Errors
+/// [`ManageError::Busy`], or trouble with the lab's directory.
+pub fn claim(lab: &LabDir) -> Result<Claim, ManageError> {
+    lab.claim(PLACE).map_err(|error| match error {
+        RunDirError::Running { lab, pid, .. } => ManageError::Busy { lab, pid },
+        error => error.into(),
+    })
+}
+
 impl<'n> Manager<'n> {
     /// Becomes the manager of `lab`, which runs `network`.
     ///
@@ -88,10 +99,7 @@ impl<'n> Manager<'n> {
     /// See [`ManageError`].
     pub fn new(lab: LabDir, network: &'n dyn Network) -> Result<Self, ManageError> {
         let planner = network.reroute().ok_or(ManageError::NoTables)?;
-        let place = lab.claim(PLACE).map_err(|error| match error {
-            RunDirError::Running { lab, pid, .. } => ManageError::Busy { lab, pid },
-            error => error.into(),
-        })?;
+        let place = claim(&lab)?;
         Ok(Self {
             fleet: Fleet::new(lab.clone(), network)?,
             lab,

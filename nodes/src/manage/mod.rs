@@ -6,6 +6,7 @@
 //! "Network Reliability, Availability and Serviceability".) What is decided is
 //! [`phitwire::manage`]'s; here are the sockets, the clock and the words.
 //!
+//! - [`channels`] loads tables of virtual channels;
 //! - [`fleet`] asks the routers of a lab;
 //! - [`survey`] finds what has failed;
 //! - [`commanded`] is what was said to be isolated or replaced;
@@ -18,6 +19,7 @@
 //! It goes on by itself after [`execute::HOLD_MS`] if the manager should be killed before it can
 //! release it.
 
+pub mod channels;
 pub mod commanded;
 pub mod execute;
 pub mod fleet;

@@ -297,7 +297,7 @@ pub(super) fn read(
             GivenTables::default()
         }
         Err(why) => {
-            let message = format!("\"{}\" cannot be read: {why}", Shown(name));
+            let message = format!("\"{}\": {why}", Shown(name));
             let help = "name a file of tables, from the folder of the description, such as `phitwire topology channels \
                         FILE --output TABLES` writes, or write its sections here";
             fields.bad(value.span(), message, help);
@@ -395,6 +395,7 @@ fn section(
 
 fn dimensions(fields: &mut Fields, value: Value<'_, '_>) -> Option<Vec<usize>> {
     let items = fields.items(value);
+    value.get_ref().as_array()?;
     let words: Vec<_> = items
         .iter()
         .filter_map(|item| fields.word(item, &DIMENSIONS))
@@ -417,6 +418,7 @@ fn dimensions(fields: &mut Fields, value: Value<'_, '_>) -> Option<Vec<usize>> {
 
 fn ordinates(fields: &mut Fields, value: Value<'_, '_>) -> Option<Vec<u8>> {
     let items = fields.items(value);
+    value.get_ref().as_array()?;
     let most = MOST_NODES as u64 - 1;
     let first = items.iter().take(MOST_NODES + 1);
     let numbers: Vec<u8> = first
@@ -470,17 +472,13 @@ fn tables(fields: &mut Fields, value: Value<'_, '_>, nodes: usize) -> Option<Vec
 
 fn table(fields: &mut Fields, value: Value<'_, '_>) -> Option<u8> {
     let text = fields.text(value)?;
+    // Of a long text, no more is looked at than shows that it is too long.
     let bit = |(entry, letter): (usize, u8)| match letter {
-        b'0' => Some(0),
-        b'1' => Some(1 << entry),
+        b'0' if entry < 8 => Some(0),
+        b'1' if entry < 8 => Some(1_u8 << entry),
         _ => None,
     };
-    let bits: Option<Vec<u8>> = text
-        .bytes()
-        .take(9)
-        .enumerate()
-        .map(|(n, b)| if n < 8 { bit((n, b)) } else { None })
-        .collect();
+    let bits: Option<Vec<u8>> = text.bytes().enumerate().take(9).map(bit).collect();
     let table = bits.filter(|bits| bits.len() == 8);
     if table.is_none() {
         let message = format!("\"{}\" is not a table of eight entries", Shown(text));

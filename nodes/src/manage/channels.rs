@@ -1,0 +1,282 @@
+//! Tables of virtual channels, loaded into a lab that runs.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use phitwire::net::{Network, NodeRef, RegisterValue, TunableChannels, harmless};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::fleet::Routers;
+use crate::control::{Register, Request};
+
+/// Changes that are told to people one by one; the others are counted.
+const MOST_TOLD: usize = 48;
+
+/// What reads and writes the registers of routers.
+pub trait Registers {
+    /// Reads a register of a router, by its number over the machine; writes it before, if there is a
+    /// value.
+    ///
+    /// # Errors
+    /// In words, why not.
+    fn ask(&mut self, router: u32, register: &str, value: Option<u64>) -> Result<u64, String>;
+}
+
+/// By control sockets.
+impl<R: Routers> Registers for R {
+    fn ask(&mut self, router: u32, register: &str, value: Option<u64>) -> Result<u64, String> {
+        let register = Register::Name(register.to_owned());
+        let request = match value {
+            Some(value) => Request::Set { register, value },
+            None => Request::Get { register },
+        };
+        let answer = Routers::ask(self, router, &request);
+        let answer = answer.map_err(|error| error.to_string())?;
+        value_in(&answer)
+    }
+}
+
+/// The value of a register, in the answer of a router.
+///
+/// # Errors
+/// If there is none.
+pub fn value_in(answer: &Value) -> Result<u64, String> {
+    let value = answer["value"].as_u64();
+    value.ok_or_else(|| String::from("the answer is malformed"))
+}
+
+/// A register that was written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Changed {
+    /// The router.
+    pub router: String,
+    /// The register.
+    pub register: String,
+    /// What it held.
+    pub before: u64,
+    /// What it holds, as it was read back.
+    pub after: u64,
+}
+
+/// A register that does not hold what it should.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Failed {
+    /// The router.
+    pub router: String,
+    /// The register.
+    pub register: String,
+    /// Why not.
+    pub why: String,
+}
+
+/// What was done.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Loaded {
+    /// The lab.
+    pub lab: String,
+    /// Registers that the tables are for.
+    pub registers: usize,
+    /// Routers that have them.
+    pub routers: usize,
+    /// Those that held something else.
+    pub changed: Vec<Changed>,
+    /// Those that do not hold what they should.
+    pub failed: Vec<Failed>,
+    /// Why they would not have been loaded, had that not been forced.
+    pub forced: Option<String>,
+}
+
+/// Why nothing was written.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LoadError {
+    /// Packets could wait in a circle.
+    #[error("{0}")]
+    Unsafe(String),
+    /// A register cannot be read.
+    #[error("{router}: `{register}` cannot be read: {why}")]
+    Unread {
+        /// Of this router.
+        router: String,
+        /// Which.
+        register: String,
+        /// Why not.
+        why: String,
+    },
+}
+
+/// Reads all tables of a network, judges what `new` makes of them, writes those that differ, and reads
+/// them back. What is wrong with the tables, or `doubt`ful otherwise, is in the way unless `force`d.
+///
+/// # Errors
+/// [`LoadError`]: then nothing was written.
+pub fn load(
+    (network, tunable): (&dyn Network, &dyn TunableChannels),
+    new: &[RegisterValue],
+    registers: &mut dyn Registers,
+    doubt: Option<String>,
+    force: bool,
+) -> Result<Loaded, LoadError> {
+    let mut loading = Loading {
+        network,
+        registers,
+        loaded: Loaded {
+            registers: new.len(),
+            ..Loaded::default()
+        },
+    };
+    let now = loading.read_all(tunable, force)?;
+    let judged = match doubt {
+        Some(doubt) => Err(doubt),
+        None => tunable.judge(&now, new),
+    };
+    match judged {
+        Err(why) if !force => return Err(LoadError::Unsafe(why)),
+        judged => loading.loaded.forced = judged.err(),
+    }
+    let held: BTreeMap<_, _> = now
+        .iter()
+        .map(|held| ((held.node, held.register.as_str()), held.value))
+        .collect();
+    let mut routers: Vec<NodeRef> = new.iter().map(|wanted| wanted.node).collect();
+    routers.dedup();
+    routers.sort_unstable();
+    routers.dedup();
+    loading.loaded.routers = routers.len();
+    for wanted in new {
+        let before = held.get(&(wanted.node, wanted.register.as_str()));
+        loading.write(wanted, before.copied());
+    }
+    for wanted in new {
+        loading.read_back(wanted);
+    }
+    Ok(loading.loaded)
+}
+
+struct Loading<'a> {
+    network: &'a dyn Network,
+    registers: &'a mut dyn Registers,
+    loaded: Loaded,
+}
+
+impl Loading<'_> {
+    fn ask(&mut self, of: &RegisterValue, value: Option<u64>) -> Result<u64, String> {
+        match of.node {
+            NodeRef::Chip(router) => self.registers.ask(router, &of.register, value),
+            NodeRef::Processor(_) => Err(String::from("it is no router")),
+        }
+    }
+
+    fn name(&self, of: &RegisterValue) -> String {
+        self.network.node_name(of.node).into_owned()
+    }
+
+    fn fail(&mut self, of: &RegisterValue, why: String) {
+        let (router, register) = (self.name(of), of.register.clone());
+        let known = |failed: &Failed| failed.router == router && failed.register == register;
+        if !self.loaded.failed.iter().any(known) {
+            self.loaded.failed.push(Failed {
+                router,
+                register,
+                why,
+            });
+        }
+    }
+
+    /// What all tables hold now.
+    fn read_all(
+        &mut self,
+        tunable: &dyn TunableChannels,
+        force: bool,
+    ) -> Result<Vec<RegisterValue>, LoadError> {
+        let mut all = tunable.tables().map_err(LoadError::Unsafe)?;
+        for held in &mut all {
+            match self.ask(held, None) {
+                Ok(value) => held.value = value,
+                // It is written all the same, or not: that is told then.
+                Err(_) if force => {}
+                Err(why) => {
+                    return Err(LoadError::Unread {
+                        router: self.name(held),
+                        register: held.register.clone(),
+                        why,
+                    });
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    fn write(&mut self, wanted: &RegisterValue, before: Option<u64>) {
+        if before == Some(wanted.value) {
+            return;
+        }
+        match self.ask(wanted, Some(wanted.value)) {
+            Ok(after) => self.loaded.changed.push(Changed {
+                router: self.name(wanted),
+                register: wanted.register.clone(),
+                before: before.unwrap_or_default(),
+                after,
+            }),
+            Err(why) => self.fail(wanted, why),
+        }
+    }
+
+    fn read_back(&mut self, wanted: &RegisterValue) {
+        match self.ask(wanted, None) {
+            Ok(value) if value == wanted.value => {}
+            Ok(value) => {
+                let why = format!("it holds {value:#04x} instead of {:#04x}", wanted.value);
+                self.fail(wanted, why);
+            }
+            Err(why) => self.fail(wanted, why),
+        }
+    }
+}
+
+impl Loaded {
+    /// Whether all registers hold what they should.
+    pub fn is_whole(&self) -> bool {
+        self.failed.is_empty()
+    }
+
+    /// For people.
+    pub fn text(&self) -> String {
+        let mut out = format!(
+            "lab {}: {} tables of {} routers, {} changed, {} read back as they should be\n",
+            self.lab,
+            self.registers,
+            self.routers,
+            self.changed.len(),
+            self.registers - self.failed.len(),
+        );
+        // Writing into a String never fails.
+        if let Some(why) = &self.forced {
+            let _ = writeln!(out, "forced, although {why}");
+        }
+        for Changed {
+            router,
+            register,
+            before,
+            after,
+        } in self.changed.iter().take(MOST_TOLD)
+        {
+            let _ = writeln!(out, "  {router} {register}: {before:#04x} -> {after:#04x}");
+        }
+        if self.changed.len() > MOST_TOLD {
+            let _ = writeln!(out, "  and {} more", self.changed.len() - MOST_TOLD);
+        }
+        for Failed {
+            router,
+            register,
+            why,
+        } in self.failed.iter().take(MOST_TOLD)
+        {
+            let _ = writeln!(out, "  not: {router} {register}: {}", harmless(why));
+        }
+        if self.failed.len() > MOST_TOLD {
+            let _ = writeln!(out, "  and {} more not", self.failed.len() - MOST_TOLD);
+        }
+        out
+    }
+}
