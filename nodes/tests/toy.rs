@@ -55,6 +55,14 @@ fn a_ring_is_generated_checked_shown_simulated_and_soaked() {
         "{plan}"
     );
     good(dir, "soak --family ring --seeds 1..20");
+    let refused = phitwire(dir, "topology channels four.toml")
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&refused.stderr);
+    assert!(
+        !refused.status.success() && told.contains("has no tables of virtual channels"),
+        "{told}"
+    );
 }
 
 #[test]

@@ -28,7 +28,7 @@ pub struct FoundChannels {
     pub text: String,
     /// The same for programs.
     pub json: Value,
-    /// The tables as a file, which [`TunableChannels::read_tables`] reads.
+    /// The tables as a file, which [`TunableChannels::read_channel_tables`] reads.
     pub file: String,
     /// Channels that could wait for each other in a circle by them; `None` = none can.
     pub circle: Option<String>,
@@ -41,26 +41,27 @@ pub trait TunableChannels: fmt::Debug {
     ///
     /// # Errors
     /// In words, which rings there are not, or why no ring has tables.
-    fn search(&self, wanted: &ChannelSearch) -> Result<FoundChannels, String>;
+    fn search_channels(&self, wanted: &ChannelSearch) -> Result<FoundChannels, String>;
 
     /// The registers of all routers that hold tables, as they are from the beginning.
     ///
     /// # Errors
     /// In words, why there are none.
-    fn tables(&self) -> Result<Vec<RegisterValue>, String>;
+    fn channel_tables(&self) -> Result<Vec<RegisterValue>, String>;
 
     /// What the registers are to hold by a file of tables, whoever wrote it: those of the rings that
     /// it names. `file` is what diagnostics call it.
     ///
     /// # Errors
     /// What is wrong with the file, each with its place. Whether the tables are safe,
-    /// [`judge`](Self::judge) says.
-    fn read_tables(&self, file: &str, bytes: &[u8]) -> Result<Vec<RegisterValue>, Problems>;
+    /// [`judge_channels`](Self::judge_channels) says.
+    fn read_channel_tables(&self, file: &str, bytes: &[u8])
+    -> Result<Vec<RegisterValue>, Problems>;
 
     /// Whether packets never wait for each other in a circle where all registers hold what `now` says
     /// and then, one after the other, what `new` says; on the ways that the description has.
     ///
     /// # Errors
     /// In words: the circle.
-    fn judge(&self, now: &[RegisterValue], new: &[RegisterValue]) -> Result<(), String>;
+    fn judge_channels(&self, now: &[RegisterValue], new: &[RegisterValue]) -> Result<(), String>;
 }

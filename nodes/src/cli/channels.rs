@@ -74,7 +74,7 @@ pub fn search(args: &SearchArgs) -> miette::Result<ExitCode> {
         seed: args.seed,
         steps: args.steps,
     };
-    let found = tunable(&*network)?.search(&wanted);
+    let found = tunable(&*network)?.search_channels(&wanted);
     let found = found.map_err(|why| miette!("{why}"))?;
     if let Some(file) = &args.output {
         fs::write(file, &found.file)
@@ -99,7 +99,9 @@ pub fn load_into(args: &LoadArgs) -> miette::Result<ExitCode> {
     let (lab, network) = running(&args.lab)?;
     let tunable = tunable(&*network)?;
     let (name, bytes) = bytes_of(&args.tables)?;
-    let new = tunable.read_tables(&name, &bytes).map_err(Report::new)?;
+    let new = tunable
+        .read_channel_tables(&name, &bytes)
+        .map_err(Report::new)?;
     // Who watches the lab would put the description's tables back.
     let _place = manager::claim(&lab).map_err(|error| miette!("{error}"))?;
     let from = args.via.router()?;

@@ -128,7 +128,7 @@ pub fn load(
     let now = loading.read_all(tunable, force)?;
     let judged = match doubt {
         Some(doubt) => Err(doubt),
-        None => tunable.judge(&now, new),
+        None => tunable.judge_channels(&now, new),
     };
     match judged {
         Err(why) if !force => return Err(LoadError::Unsafe(why)),
@@ -189,7 +189,7 @@ impl Loading<'_> {
         tunable: &dyn TunableChannels,
         force: bool,
     ) -> Result<Vec<RegisterValue>, LoadError> {
-        let mut all = tunable.tables().map_err(LoadError::Unsafe)?;
+        let mut all = tunable.channel_tables().map_err(LoadError::Unsafe)?;
         for held in &mut all {
             match self.ask(held, None) {
                 Ok(value) => held.value = value,

@@ -29,6 +29,8 @@ pub mod report;
 pub mod survey;
 
 #[cfg(test)]
+mod channels_tests;
+#[cfg(test)]
 mod fleet_tests;
 #[cfg(test)]
 mod manager_tests;

@@ -4,7 +4,8 @@ use super::model::{MAX_NODES, Torus};
 use crate::machine::t3e::route::{Dependencies, Entry, RouteRegisters, TablesError};
 use crate::net::{Effort, Mistake, MistakeKind as K, Mistakes, Network, NodeRef, Place};
 
-/// Nodes up to which a bounded check looks for circles. Of more, only what is unreachable is found.
+/// Nodes up to which a bounded check looks for circles. Of more, only what is unreachable is found, unless
+/// somebody has written tables of channels down.
 pub const MAX_FOLLOWED: u32 = 1_024;
 
 /// What is wrong with a torus, with this effort, and whether all packets were followed.
@@ -31,7 +32,9 @@ pub(super) fn within(torus: &Torus, effort: Effort) -> (Mistakes, bool) {
             mistakes.add(|| unreachable(torus, from, to));
         }
     }
-    let followed = effort == Effort::Exact || torus.shape.nodes() <= MAX_FOLLOWED;
+    let followed = effort == Effort::Exact
+        || torus.shape.nodes() <= MAX_FOLLOWED
+        || !torus.vc_tables.is_empty();
     if followed {
         let entries = routes.tables.routes();
         let entries = entries.map(|(from, _, entry)| (from, entry));

@@ -294,6 +294,12 @@ pub(super) fn read(
                         .help(mistake.help.clone())
                 });
             }
+            for _ in 0..problems.more() {
+                // Only counted: as many as are told are there already.
+                fields
+                    .mistakes
+                    .add(|| K::BadValue.at(place.clone(), "and more"));
+            }
             GivenTables::default()
         }
         Err(why) => {

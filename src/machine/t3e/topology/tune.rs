@@ -72,7 +72,7 @@ fn register((node, direction, table): (u32, Direction, u8)) -> RegisterValue {
 }
 
 impl TunableChannels for Torus {
-    fn search(&self, wanted: &ChannelSearch) -> Result<FoundChannels, String> {
+    fn search_channels(&self, wanted: &ChannelSearch) -> Result<FoundChannels, String> {
         let kinds = RingKind::all(&self.shape);
         let has = |dimension: usize| kinds.keys().any(|kind| kind.dimension == dimension);
         let mut dimensions = Vec::new();
@@ -144,7 +144,7 @@ impl TunableChannels for Torus {
         })
     }
 
-    fn tables(&self) -> Result<Vec<RegisterValue>, String> {
+    fn channel_tables(&self) -> Result<Vec<RegisterValue>, String> {
         let registers = &self.routed()?.registers;
         let tables = GivenTables::of_registers(&self.shape, registers, |_| true);
         Ok(tables
@@ -154,7 +154,11 @@ impl TunableChannels for Torus {
             .collect())
     }
 
-    fn read_tables(&self, file: &str, bytes: &[u8]) -> Result<Vec<RegisterValue>, Problems> {
+    fn read_channel_tables(
+        &self,
+        file: &str,
+        bytes: &[u8],
+    ) -> Result<Vec<RegisterValue>, Problems> {
         let tables = GivenTables::read_file(file, bytes, &self.shape)?;
         Ok(tables
             .entries(&self.shape)
@@ -163,7 +167,7 @@ impl TunableChannels for Torus {
             .collect())
     }
 
-    fn judge(&self, now: &[RegisterValue], new: &[RegisterValue]) -> Result<(), String> {
+    fn judge_channels(&self, now: &[RegisterValue], new: &[RegisterValue]) -> Result<(), String> {
         let before = self.holding(now)?;
         let all: Vec<RegisterValue> = now.iter().chain(new).cloned().collect();
         let after = self.holding(&all)?;

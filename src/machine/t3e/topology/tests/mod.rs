@@ -1,5 +1,6 @@
 //! Tori as data: wiring, texts, mistakes, tables, configurations.
 
+mod channels;
 mod faults;
 mod pictures;
 mod plans;

@@ -203,7 +203,7 @@ fn a_circle_is_found() {
             crate::machine::t3e::route::Entry { tag, initial: None },
         )
     };
-    let circle = super::super::check::circle(&torus, &wrong.registers, (0..4).map(around));
+    let circle = super::super::check::circle(&torus, &[&wrong.registers], (0..4).map(around));
     let mistake = circle.expect("a circle");
     assert_eq!(mistake.kind, K::CyclicDependency);
     assert!(mistake.message.contains("(0,0,0) +X VC0"), "{mistake}");

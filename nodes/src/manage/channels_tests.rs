@@ -1,0 +1,154 @@
+//! Loading tables of channels into routers that are no processes.
+
+use std::collections::BTreeMap;
+
+use phitwire::machine;
+use phitwire::net::{Network, RegisterValue};
+
+use super::channels::{LoadError, Loaded, Registers, load};
+
+/// Routers as they answer: by router and register.
+#[derive(Default)]
+struct Lab {
+    held: BTreeMap<(u32, String), u64>,
+    /// A router that does not answer.
+    silent: Option<u32>,
+    /// A register that forgets what is written.
+    stuck: Option<(u32, &'static str)>,
+    written: usize,
+}
+
+impl Registers for Lab {
+    fn ask(&mut self, router: u32, register: &str, value: Option<u64>) -> Result<u64, String> {
+        if self.silent == Some(router) {
+            return Err(String::from("it does not answer"));
+        }
+        let held = self.held.entry((router, register.to_owned())).or_default();
+        if let Some(value) = value {
+            self.written += 1;
+            if self.stuck != Some((router, register)) {
+                *held = value;
+            }
+            return Ok(value);
+        }
+        Ok(*held)
+    }
+}
+
+fn ring() -> Box<dyn Network> {
+    let ring = machine::generate("t3e-8x1x1").expect("a name");
+    ring.expect("a ring")
+}
+
+/// A file of tables that are all `table`.
+fn tables(network: &dyn Network, table: &str) -> Vec<RegisterValue> {
+    let all = [table; 8];
+    let text = format!(
+        "[[vc_tables]]\ndimensions = [\"X\"]\nordinates = [0, 1, 2, 3, 4, 5, 6, 7]\ndatelines = [0, 7]\n\
+         plus = {all:?}\nminus = {all:?}\n"
+    );
+    let tunable = network.tunable_channels().expect("it has tables");
+    let read = tunable.read_channel_tables("t.toml", text.as_bytes());
+    read.unwrap_or_else(|problems| panic!("{}", problems.lines()))
+}
+
+/// Loads the tables that routers begin with into a lab.
+fn begin(lab: &mut Lab, doubt: Option<&str>, force: bool) -> Result<Loaded, LoadError> {
+    let network = ring();
+    let tunable = network.tunable_channels().expect("it has tables");
+    let new = tunable.channel_tables().expect("tables");
+    let doubt = doubt.map(str::to_owned);
+    load((&*network, tunable), &new, lab, doubt, force)
+}
+
+fn load_all(lab: &mut Lab, table: &str, force: bool) -> Result<Loaded, LoadError> {
+    let network = ring();
+    let tunable = network.tunable_channels().expect("it has tables");
+    let new = tables(&*network, table);
+    load((&*network, tunable), &new, lab, None, force)
+}
+
+#[test]
+fn only_what_differs_is_written_and_all_is_read_back() {
+    let mut lab = Lab::default();
+    let loaded = begin(&mut lab, None, false).expect("they are right");
+    assert_eq!((loaded.registers, loaded.routers), (16, 8));
+    assert_eq!(loaded.changed.len(), lab.written);
+    assert!(lab.written > 8 && loaded.is_whole(), "{loaded:?}");
+    for changed in &loaded.changed {
+        assert_eq!(changed.before, 0);
+        let router = changed.router[1..].parse().expect("a number");
+        let register = (router, changed.register.clone());
+        assert_eq!(lab.held.get(&register), Some(&changed.after));
+    }
+    let again = begin(&mut lab, None, false).expect("they are right");
+    assert_eq!(again.changed, []);
+    assert!(
+        again
+            .text()
+            .contains("16 tables of 8 routers, 0 changed, 16 read back")
+    );
+}
+
+#[test]
+fn tables_with_a_circle_are_loaded_by_force_only() {
+    let mut lab = Lab::default();
+    let refused = load_all(&mut lab, "11111111", false).expect_err("a circle");
+    assert!(refused.to_string().contains("X VC1"), "{refused}");
+    assert_eq!(lab.written, 0);
+    let forced = load_all(&mut lab, "11111111", true).expect("forced");
+    assert_eq!((forced.changed.len(), lab.written), (16, 16));
+    assert!(
+        forced.text().contains("forced, although packets can wait"),
+        "{}",
+        forced.text()
+    );
+    // From there to right ones nobody has to be forced.
+    let right = load_all(&mut lab, "00000000", false).expect("no circle");
+    assert_eq!((right.changed.len(), right.forced), (16, None));
+}
+
+#[test]
+fn what_cannot_be_judged_is_loaded_by_force_only() {
+    let mut lab = Lab::default();
+    let refused = begin(&mut lab, Some("links have failed"), false);
+    assert_eq!(
+        refused,
+        Err(LoadError::Unsafe(String::from("links have failed")))
+    );
+    assert_eq!(lab.written, 0);
+    let forced = begin(&mut lab, Some("links have failed"), true).expect("forced");
+    assert_eq!(forced.forced.as_deref(), Some("links have failed"));
+}
+
+#[test]
+fn routers_that_do_not_answer_or_obey_are_named() {
+    let mut lab = Lab {
+        silent: Some(3),
+        ..Lab::default()
+    };
+    let refused = begin(&mut lab, None, false).expect_err("one is silent");
+    assert!(
+        matches!(&refused, LoadError::Unread { router, .. } if router == "r3"),
+        "{refused}"
+    );
+    assert_eq!(lab.written, 0);
+    let forced = begin(&mut lab, None, true).expect("forced");
+    assert!(!forced.is_whole());
+    let failed: Vec<_> = forced.failed.iter().map(|failed| &*failed.router).collect();
+    assert_eq!(failed, ["r3", "r3"]);
+    let mut lab = Lab {
+        stuck: Some((5, "vc_table.3")),
+        ..Lab::default()
+    };
+    let loaded = load_all(&mut lab, "11111111", true).expect("forced");
+    assert_eq!(loaded.failed.len(), 1);
+    let failed = &loaded.failed[0];
+    assert_eq!((&*failed.router, &*failed.register), ("r5", "vc_table.3"));
+    assert_eq!(failed.why, "it holds 0x00 instead of 0xff");
+    assert!(
+        loaded.text().contains("not: r5 vc_table.3: it holds"),
+        "{}",
+        loaded.text()
+    );
+}
