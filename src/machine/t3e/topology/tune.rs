@@ -2,6 +2,7 @@
 //! them.
 
 use core::fmt::Write as _;
+use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
@@ -13,7 +14,9 @@ use super::routes::Routes;
 use crate::machine::t3e::route::{Direction, RouteRegisters};
 use crate::machine::t3e::vc::{Level, Ring, Tries, VcTables};
 use crate::net::show::counted;
-use crate::net::{ChannelSearch, FoundChannels, NodeRef, Problems, RegisterValue, TunableChannels};
+use crate::net::{
+    ChannelSearch, FoundChannels, NodeRef, Problems, RegisterValue, Shown, TunableChannels,
+};
 use crate::text_table::TextTable;
 
 /// What the file of tables says of itself.
@@ -71,19 +74,27 @@ fn register((node, direction, table): (u32, Direction, u8)) -> RegisterValue {
     }
 }
 
+/// The dimensions of these names, which have to have rings.
+fn dimensions(
+    words: &[String],
+    kinds: &BTreeMap<RingKind, Vec<Vec<u32>>>,
+) -> Result<Vec<usize>, String> {
+    let has = |dimension: usize| kinds.keys().any(|kind| kind.dimension == dimension);
+    let dimension = |word: &String| match DIMENSIONS.iter().find(|(name, _)| name == word) {
+        Some(&(_, dimension)) if has(dimension) => Ok(dimension),
+        Some(_) => Err(format!("the torus has no rings in {word}")),
+        None => Err(format!(
+            "there are no rings in `{}`: write X, Y or Z",
+            Shown(word)
+        )),
+    };
+    words.iter().map(dimension).collect()
+}
+
 impl TunableChannels for Torus {
     fn search_channels(&self, wanted: &ChannelSearch) -> Result<FoundChannels, String> {
         let kinds = RingKind::all(&self.shape);
-        let has = |dimension: usize| kinds.keys().any(|kind| kind.dimension == dimension);
-        let mut dimensions = Vec::new();
-        for word in &wanted.rings {
-            let found = DIMENSIONS.iter().find(|(name, _)| name == word);
-            match found {
-                Some(&(_, dimension)) if has(dimension) => dimensions.push(dimension),
-                Some(_) => return Err(format!("the torus has no rings in {word}")),
-                None => return Err(format!("there are no rings in `{word}`: write X, Y or Z")),
-            }
-        }
+        let dimensions = dimensions(&wanted.rings, &kinds)?;
         if kinds.is_empty() {
             return Err(String::from("a single node has no rings, and no tables"));
         }
