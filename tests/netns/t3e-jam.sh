@@ -16,10 +16,15 @@ adaptive = false
 [network]
 request_timeout_ms = 60000
 TOML
-t_up phwj "$T_SCRATCH/ring.toml"
+right=$T_SCRATCH/right.toml wrong=$T_SCRATCH/wrong.toml
+check "tables are searched for" "$PHITWIRE_BIN_DIR/phitwire" topology channels "$T_SCRATCH/ring.toml" --output "$right"
+sed -E 's/"[01]{8}"/"11111111"/' "$right" >"$wrong"
+# The lab takes them from the file; its own copy has them in it.
+sed '/^size/a vc_tables = "right.toml"' "$T_SCRATCH/ring.toml" >"$T_SCRATCH/given.toml"
+t_up phwj "$T_SCRATCH/given.toml"
+check "the lab's description has the tables" grep -qxF '[[vc_tables]]' "$(phw_lab_dir "$LAB")/topology.toml"
 
 x=(0 3)
-right=$T_SCRATCH/right.toml wrong=$T_SCRATCH/wrong.toml
 load() { "$PHITWIRE_BIN_DIR/phitwire" manage channels --lab "$LAB" "$@"; }
 # Whether as many packets have left routers as two seconds ago.
 stands_still() {
@@ -58,8 +63,6 @@ all_arrived() {
 }
 
 first=$(t_ctl r3 get vc_table.0 --json | jq .value)
-check "tables are searched for" "$PHITWIRE_BIN_DIR/phitwire" topology channels "$T_SCRATCH/ring.toml" --output "$right"
-sed -E 's/"[01]{8}"/"11111111"/' "$right" >"$wrong"
 rate_case "a ring of eight" 1000 --pattern tornado --window 512 --seconds 0.5
 check_fails "tables that leave all packets on one channel are refused, by the circle" '-X VC1, \(7,0,0\) -X VC1' load "$wrong"
 check "and not written" test "$(t_ctl r3 get vc_table.0 --json | jq .value)" = "$first"
