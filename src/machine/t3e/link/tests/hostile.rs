@@ -87,7 +87,7 @@ fn a_second_grant_and_credits_from_nowhere_are_not_believed() {
     let before = Flits::credits(&pair.ends[B].lcb, 0);
     // A grant of as many places as it has room for.
     let grant = Flit {
-        word: u64::MAX & !(7 << 60),
+        word: !(7 << 60),
         control: Control::IDLE,
     };
     let bytes = frame(&pair, B, &[of(&[grant])]);
