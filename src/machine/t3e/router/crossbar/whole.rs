@@ -48,6 +48,7 @@ impl Crossbar {
             && (usize::from(wants.out()), usize::from(wants.vc())) == (out, to)
             && wants.adaptive().is_none()
             && self.outputs[out].lets_through(to)
+            && self.outputs[out].is_between_packets()
             && ports.credits(out, to) >= wants.flits().into()
             && ports.takes(out)
         {
