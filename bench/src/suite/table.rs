@@ -41,6 +41,17 @@ fn titles(benchmark: &str) -> (&'static str, &'static [&'static str]) {
                 "Eurekas",
             ],
         ),
+        "barrier units" => (
+            "barriers by units: time from joining until it is done",
+            &[
+                "# Unit",
+                "Mean (us)",
+                "p50 (us)",
+                "p99 (us)",
+                "max (us)",
+                "Barriers",
+            ],
+        ),
         _ => (
             "collective operations: time per operation",
             &[
@@ -64,7 +75,8 @@ fn line(cells: impl IntoIterator<Item = String>) -> String {
 /// The lines above the figures; `who` says who takes part.
 pub fn head(benchmark: &Benchmark, who: &str) -> String {
     let (name, lab) = (benchmark.name(), &benchmark.common().lab);
-    let (what, titles) = titles(name);
+    let by_units = matches!(benchmark, Benchmark::Barrier(options) if !options.unit.is_empty());
+    let (what, titles) = titles(if by_units { "barrier units" } else { name });
     let titles = line(titles.iter().map(|&title| title.to_owned()));
     format!("# phitwire {name}, lab {lab}: {what}\n# {who}\n{titles}")
 }

@@ -6,8 +6,7 @@ use thiserror::Error;
 
 use crate::device::DeviceError;
 use crate::net::PlanError;
-use crate::nic::CollectiveReport;
-use crate::nic::TrafficReport;
+use crate::nic::{BarrierReport, CollectiveReport, TrafficReport};
 use crate::sim::check::Violation;
 use crate::sim::direct::{ConfigError, Report};
 use crate::sim::world::{BarrierError, WorldError};
@@ -93,6 +92,8 @@ pub struct CameTo {
     pub report: TrafficReport,
     /// The collective operations beside it.
     pub collectives: Option<CollectiveReport>,
+    /// The barriers beside it, unit by unit.
+    pub barriers: Vec<BarrierReport>,
     /// The link ends.
     pub links: String,
 }
@@ -101,6 +102,9 @@ impl fmt::Display for CameTo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{:#?}", self.report)?;
         if let Some(report) = &self.collectives {
+            writeln!(f, "{report:#?}")?;
+        }
+        for report in &self.barriers {
             writeln!(f, "{report:#?}")?;
         }
         f.write_str(&self.links)

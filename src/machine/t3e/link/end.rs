@@ -102,6 +102,27 @@ impl FlitInput {
         for vc in 0..VCS {
             self.arrived[vc] += self.buffer.complete(vc);
         }
+        self.drop_begun();
+    }
+
+    /// Drops what has come of a maintenance packet whose rest does not: nobody has seen its header
+    /// yet, and who sees it keeps ports for it in all routers ahead.
+    fn drop_begun(&mut self) {
+        let is_maintenance = |flit: &Flit| flit.control.kind() == FlitKind::Maintenance;
+        let is_header = |flit: &Flit| is_maintenance(flit) && flit.control.is_head();
+        let Some(begin) = self.urgent.iter().rposition(is_header) else {
+            return;
+        };
+        let came = self.urgent.range(begin..);
+        let came = came.filter(|flit| is_maintenance(flit)).count();
+        if came < MAINTENANCE_FLITS {
+            let mut at = 0;
+            self.urgent.retain(|flit| {
+                at += 1;
+                at <= begin || !is_maintenance(flit)
+            });
+            self.buffer.counters.rx_urgent_lost += came as u64;
+        }
     }
 }
 
@@ -315,6 +336,7 @@ impl FlitEnd {
                     input.urgent.push_back(flit);
                 } else {
                     self.counters.rx_urgent_lost += 1;
+                    input.drop_begun();
                 }
             }
         }

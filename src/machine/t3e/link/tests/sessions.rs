@@ -182,6 +182,36 @@ fn a_second_packet_in_doubt_has_its_own_time() {
     assert_eq!(lcb.flit_counters(input).rx_truncated_packets, 1);
 }
 
+/// Of a maintenance packet that the end of a session cuts off before anybody has seen its header,
+/// nothing is seen: routers would keep ports for it.
+#[test]
+fn a_maintenance_packet_that_is_cut_off_unseen_is_dropped() {
+    let flit = |control| Flit { word: 0, control };
+    let barrier = flit(Control::barrier());
+    for came in 1..=MAINTENANCE_FLITS {
+        let mut pair = Pair::up(12);
+        let lcb = &mut pair.ends[A].lcb;
+        for at in 0..came {
+            assert!(lcb.push_urgent(flit(Control::maintenance(at == 0))));
+            assert!(lcb.push_urgent(barrier));
+        }
+        pair.run_for(Duration::from_ms(5));
+        let has = |pair: &mut Pair| -> Vec<Flit> {
+            let input = &mut pair.ends[B].input;
+            core::iter::from_fn(|| input.pop_urgent()).collect()
+        };
+        pair.link_down(B);
+        let left = has(&mut pair);
+        let maintenance = left.iter().filter(|flit| **flit != barrier).count();
+        let whole = came == MAINTENANCE_FLITS;
+        assert_eq!(maintenance, if whole { came } else { 0 }, "{left:?}");
+        assert_eq!(left.len() - maintenance, came, "barriers are not");
+        let End { lcb, input, .. } = &pair.ends[B];
+        let lost = lcb.flit_counters(input).rx_urgent_lost;
+        assert_eq!(lost, if whole { 0 } else { came as u64 });
+    }
+}
+
 /// A maintenance packet begins only where its other flits find room, too.
 #[test]
 fn a_maintenance_packet_that_has_begun_is_taken_whole() {

@@ -179,8 +179,8 @@ impl Crossbar {
                 .is_some_and(|number| self.memory.has_request(number))
     }
 
-    /// Where a packet is put whose way is dead, or that others went there before which it must not
-    /// overtake. `None` if there is no room for it.
+    /// Where a packet is put whose way is dead, or which must not overtake others that went there.
+    /// `None` if there is no room for it.
     pub(super) fn keep(&mut self, who: u8, wants: Wants, header: &Header) -> Option<Front> {
         let left = wants.flits();
         let is_response = header.command.is_response();
