@@ -8,7 +8,6 @@ use crate::machine::t3e::format::{DataCheck, Flit, Header, MAX_PACKET_FLITS, Rep
 /// The queue of a virtual channel: half a cache line, since what limits virtual time is the memory
 /// that all routers of a machine take.
 #[derive(Clone, Debug)]
-#[repr(align(32))]
 struct Channel {
     words: Ring<u64>,
     /// Position of the oldest flit, which wraps, and flits there are.

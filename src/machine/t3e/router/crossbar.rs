@@ -32,55 +32,51 @@ const MEMORY: usize = PORTS;
 /// of an input has had its turn twice.
 const QUIET_CYCLES: u32 = 2 * VCS as u32 + 2;
 
-/// The crossbar with its inputs and outputs, links apart. What every cycle needs comes first, in one
-/// cache line: the routers of a machine do not fit into what is close to a core.
+/// The crossbar with its inputs and outputs, links apart.
 #[derive(Debug)]
-#[repr(C)]
 pub struct Crossbar {
-    cycle: u64,
-    /// Ports that were read from or written to.
-    moved: u64,
-    in_stages: u32,
-    quiet: u32,
-    awake: bool,
-    /// Flits of a packet that move in a cycle at most.
-    at_once: u8,
-    /// Inputs with flits that are ready, one bit each.
-    ready: u8,
-    /// Outputs whose wires somebody may have, one bit each.
-    held: u8,
-    /// Ports with frames whose flits have not all come in, one bit each.
-    framed: u8,
-    /// Outputs by which nothing goes, since they are down or cut off.
-    dead: u8,
-    /// What was decided about packets that wait may not hold any more.
-    stale: bool,
-    /// Nothing of the processor and of the memory begins to go.
-    quiesced: bool,
-    /// By the cycle, ports at which a flit comes in, and at which one has come through the stages,
-    /// one bit each; `in_stages` is how many flits these are.
-    coming: [u8; SLOTS],
-    ripening: [u8; SLOTS],
-    counters: CrossbarCounters,
-    arrivals: [Arrivals; PORTS],
-    outputs: [Output; PORTS],
-    inputs: [Input; INPUTS],
     /// What packets in the network are routed by.
     pub registers: RouteRegisters,
     /// What packets of the processor are routed by.
     pub table: LookUpTable,
-    memory: Memory,
     /// The logical "who am I": the number of the processor (paper, section 2).
     pub processor: u16,
+    /// What the ends of ways are called.
+    names: KnownNames,
+    memory: Memory,
     /// Ports whose link is down, and those that are cut off, one bit each.
     down: u8,
     cut_off: u8,
-    /// What the ends of ways are called.
-    names: KnownNames,
+    /// Outputs by which nothing goes for one of these reasons.
+    dead: u8,
+    /// Nothing of the processor and of the memory begins to go.
+    quiesced: bool,
+    /// What was decided about packets that wait may not hold any more.
+    stale: bool,
+    inputs: [Input; INPUTS],
+    outputs: [Output; PORTS],
+    arrivals: [Arrivals; PORTS],
     frames: [Frames; PORTS],
+    /// Ports with frames whose flits have not all come in, one bit each.
+    framed: u8,
+    /// By the cycle, ports at which a flit comes in, and at which one has come through the stages,
+    /// one bit each; and how many flits these are.
+    coming: [u8; SLOTS],
+    ripening: [u8; SLOTS],
+    in_stages: u32,
+    /// Inputs with flits that are ready, one bit each.
+    ready: u8,
+    /// Outputs whose wires somebody may have, one bit each.
+    held: u8,
+    cycle: u64,
+    quiet: u32,
+    awake: bool,
+    /// Flits of a packet that move in a cycle at most.
+    at_once: u8,
+    /// Ports that were read from or written to.
+    moved: u64,
+    counters: CrossbarCounters,
 }
-
-const _: () = assert!(core::mem::offset_of!(Crossbar, counters) == 64);
 
 /// What is decided in a cycle.
 #[derive(Default)]

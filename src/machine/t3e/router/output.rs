@@ -17,9 +17,8 @@ fn next(asking: u64, turn: u8) -> u8 {
     from.trailing_zeros() as u8
 }
 
-/// An output, in a cache line. Inputs' channels go by their [`number`].
+/// An output. Inputs' channels go by their [`number`].
 #[derive(Clone, Debug)]
-#[repr(align(64))]
 pub(super) struct Output {
     /// The input's channel that has each virtual channel until its packet has gone.
     owners: [u8; VCS],
