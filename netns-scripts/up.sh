@@ -108,17 +108,18 @@ free_ports() {
 }
 
 describe() {
-    local error given=$topology copy=()
+    local error given=$topology file=$topology input=/dev/null
     # What a shell hands over, as <(phitwire topology generate ...) does, can be read once; the limit is that of the
     # binaries. Anything else they look at first: it may be a device, or longer than there is room.
     case $given in
         /dev/fd/*|/dev/stdin|/proc/self/fd/*)
-            topology=$dir/topology.toml
-            error=$(head -c 8388609 -- "$given" 2>&1 >"$topology") || phw_die "cannot read or write: $error" ;;
+            topology=$dir/given.toml
+            error=$(head -c 8388609 -- "$given" 2>&1 >"$topology") || phw_die "cannot read or write: $error"
+            # By standard input, so that files that it names are looked for where this script was started.
+            file=- input=$topology ;;
     esac
     # The copy has in it what a description takes from other files.
-    [[ $given != "$topology" ]] || copy=(--copy "$dir/topology.toml")
-    phw topology plan "${copy[@]}" "$topology" >"$dir/plan.tsv" || {
+    phw topology plan --copy "$dir/topology.toml" "$file" <"$input" >"$dir/plan.tsv" || {
         error=$(phw_why_not "$dir") && phw_die "cannot write to $error"
         phw_die "$given: not a usable topology"
     }

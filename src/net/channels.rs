@@ -17,7 +17,7 @@ pub struct ChannelSearch {
     pub rings: Vec<String>,
     /// What the search draws from.
     pub seed: u64,
-    /// Changes of an entry that a run tries; `None` = as many as for the tables that routers get.
+    /// Changes of an entry that a run tries; `None` = as many as the machine's own search.
     pub steps: Option<u32>,
 }
 
@@ -40,7 +40,7 @@ pub trait TunableChannels: fmt::Debug {
     /// Looks for tables of this network's rings.
     ///
     /// # Errors
-    /// In words, which rings there are not, or why no ring has tables.
+    /// In words, which rings there are not or cannot be searched, or why no ring has tables.
     fn search_channels(&self, wanted: &ChannelSearch) -> Result<FoundChannels, String>;
 
     /// The registers of all routers that hold tables, as they are from the beginning.
@@ -58,8 +58,8 @@ pub trait TunableChannels: fmt::Debug {
     fn read_channel_tables(&self, file: &str, bytes: &[u8])
     -> Result<Vec<RegisterValue>, Problems>;
 
-    /// Whether packets never wait for each other in a circle where all registers hold what `now` says
-    /// and then, one after the other, what `new` says; on the ways that the description has.
+    /// Whether packets never wait for each other in a circle where all registers hold what `now`
+    /// says and then, one after the other, what `new` says; on the ways that the description has.
     ///
     /// # Errors
     /// In words: the circle.

@@ -14,7 +14,7 @@ use super::shown::Shown;
 pub struct Fields {
     /// What is wrong, so far.
     pub mistakes: Mistakes,
-    /// Those that the text may name.
+    /// Files that the text may name.
     pub files: Files,
 }
 
@@ -167,9 +167,13 @@ impl Fields {
 
     fn wrong_type(&mut self, value: Value<'_, '_>, wanted: &str) {
         let found = value.get_ref().type_str();
+        let article = match found.starts_with(['a', 'i']) {
+            true => "an",
+            false => "a",
+        };
         self.bad(
             value.span(),
-            format!("this is a {found}"),
+            format!("this is {article} {found}"),
             format!("write {wanted}"),
         );
     }

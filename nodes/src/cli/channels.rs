@@ -1,5 +1,5 @@
-//! `phitwire topology channels` and `phitwire manage channels`: tables of virtual channels, searched for
-//! and loaded.
+//! `phitwire topology channels` and `phitwire manage channels`: tables of virtual channels,
+//! searched for and loaded.
 
 use std::fs;
 use std::path::PathBuf;
@@ -13,12 +13,13 @@ use super::manage::{LabArgs, running};
 use super::print;
 use super::via::{Maintenance, ViaArgs};
 use crate::description::{bytes_of, open};
-use crate::manage::channels::{LoadError, Loaded, Registers, load};
+use crate::manage::channels::{LINKS_UNSEEN, LoadError, Loaded, Registers, load};
 use crate::manage::{Commanded, fleet::Fleet, manager, survey::Survey};
 use crate::output;
 use crate::run_dir::LabDir;
 
-/// Changes of an entry that a run of the search may try at most: some minutes' work for a large ring.
+/// Changes of an entry that a run of the search may try at most: some minutes' work for a large
+/// ring.
 const MOST_STEPS: i64 = 100_000_000;
 
 #[derive(Args, Debug)]
@@ -31,8 +32,8 @@ pub struct SearchArgs {
     /// What the search draws from: the same seed finds the same tables
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Changes of an entry that each of its runs tries [default: as many as for the tables that routers
-    /// get]
+    /// Changes of an entry that each of its runs tries [default: as many as for the tables that
+    /// routers get with `channels = "optimised"`]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MOST_STEPS))]
     steps: Option<u32>,
     /// Also write the tables to this file, for `vc_tables` of a description and `phitwire manage
@@ -52,7 +53,8 @@ pub struct LoadArgs {
     tables: PathBuf,
     #[command(flatten)]
     via: ViaArgs,
-    /// Load them even if packets could wait for each other in a circle, or the lab works around faults
+    /// Load them even if packets could wait for each other in a circle, or the lab works around
+    /// faults
     #[arg(long)]
     force: bool,
 }
@@ -117,6 +119,10 @@ pub fn load_into(args: &LoadArgs) -> miette::Result<ExitCode> {
             into(&*network, tunable, &new, &mut fleet, doubt, args)
         }
     }?;
+    let loaded = Loaded {
+        unseen: from.map(|_| LINKS_UNSEEN),
+        ..loaded
+    };
     if !loaded.is_whole() {
         output::complain("some registers do not hold the new tables");
     }
@@ -153,7 +159,8 @@ fn into(
 }
 
 /// Why tables cannot be judged: packets go other ways than those of the description. By maintenance
-/// packets, which need one control socket only, the others are not asked for their links.
+/// packets, which need one control socket only, the others are not asked for their links, and the
+/// report says so.
 fn doubt(
     lab: &LabDir,
     network: &dyn Network,
@@ -169,7 +176,7 @@ fn doubt(
                 .is_empty()
         }
     };
-    let why = "links or routers of the lab have failed, are isolated or replaced, and tables are judged by the ways of \
-               the description";
+    let why = "links or routers of the lab have failed, are isolated or replaced, and tables are \
+               judged by the ways of the description";
     Ok(faults.then(|| String::from(why)))
 }

@@ -1,6 +1,6 @@
 //! Tables of virtual channels, loaded into a lab that runs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use phitwire::net::{Network, NodeRef, RegisterValue, TunableChannels, harmless};
@@ -13,10 +13,13 @@ use crate::control::{Register, Request};
 /// Changes that are told to people one by one; the others are counted.
 const MOST_TOLD: usize = 48;
 
+/// What is told where nobody has asked how links and routers are.
+pub const LINKS_UNSEEN: &str = "judged by the description's ways; links were not looked at";
+
 /// What reads and writes the registers of routers.
 pub trait Registers {
-    /// Reads a register of a router, by its number over the machine; writes it before, if there is a
-    /// value.
+    /// Reads a register of a router, by its number over the machine; writes it before, if there is
+    /// a value.
     ///
     /// # Errors
     /// In words, why not.
@@ -53,8 +56,8 @@ pub struct Changed {
     pub router: String,
     /// The register.
     pub register: String,
-    /// What it held.
-    pub before: u64,
+    /// What it held; `None` = that could not be read.
+    pub before: Option<u64>,
     /// What it holds, as it was read back.
     pub after: u64,
 }
@@ -85,6 +88,8 @@ pub struct Loaded {
     pub failed: Vec<Failed>,
     /// Why they would not have been loaded, had that not been forced.
     pub forced: Option<String>,
+    /// What the judgement did not look at.
+    pub unseen: Option<&'static str>,
 }
 
 /// Why nothing was written.
@@ -105,8 +110,9 @@ pub enum LoadError {
     },
 }
 
-/// Reads all tables of a network, judges what `new` makes of them, writes those that differ, and reads
-/// them back. What is wrong with the tables, or `doubt`ful otherwise, is in the way unless `force`d.
+/// Reads all tables of a network, judges what `new` makes of them, writes those that differ, and
+/// reads them back. Tables that are wrong, or that cannot be judged (`doubt`), are refused unless
+/// `force` is set.
 ///
 /// # Errors
 /// [`LoadError`]: then nothing was written.
@@ -125,7 +131,7 @@ pub fn load(
             ..Loaded::default()
         },
     };
-    let now = loading.read_all(tunable, force)?;
+    let (now, unread) = loading.read_all(tunable, force)?;
     let judged = match doubt {
         Some(doubt) => Err(doubt),
         None => tunable.judge_channels(&now, new),
@@ -137,9 +143,9 @@ pub fn load(
     let held: BTreeMap<_, _> = now
         .iter()
         .map(|held| ((held.node, held.register.as_str()), held.value))
+        .filter(|((node, register), _)| !unread.contains(&(*node, String::from(*register))))
         .collect();
     let mut routers: Vec<NodeRef> = new.iter().map(|wanted| wanted.node).collect();
-    routers.dedup();
     routers.sort_unstable();
     routers.dedup();
     loading.loaded.routers = routers.len();
@@ -152,6 +158,9 @@ pub fn load(
     }
     Ok(loading.loaded)
 }
+
+/// A register of a router.
+type RegisterOf = (NodeRef, String);
 
 struct Loading<'a> {
     network: &'a dyn Network,
@@ -183,18 +192,22 @@ impl Loading<'_> {
         }
     }
 
-    /// What all tables hold now.
+    /// What all tables hold now, and which of them could not be read: those are judged by what the
+    /// description says, and are not known to hold it.
     fn read_all(
         &mut self,
         tunable: &dyn TunableChannels,
         force: bool,
-    ) -> Result<Vec<RegisterValue>, LoadError> {
+    ) -> Result<(Vec<RegisterValue>, BTreeSet<RegisterOf>), LoadError> {
         let mut all = tunable.channel_tables().map_err(LoadError::Unsafe)?;
+        let mut unread = BTreeSet::new();
         for held in &mut all {
             match self.ask(held, None) {
                 Ok(value) => held.value = value,
-                // It is written all the same, or not: that is told then.
-                Err(_) if force => {}
+                // It is written whatever it holds, and told if that fails too.
+                Err(_) if force => {
+                    unread.insert((held.node, held.register.clone()));
+                }
                 Err(why) => {
                     return Err(LoadError::Unread {
                         router: self.name(held),
@@ -204,7 +217,7 @@ impl Loading<'_> {
                 }
             }
         }
-        Ok(all)
+        Ok((all, unread))
     }
 
     fn write(&mut self, wanted: &RegisterValue, before: Option<u64>) {
@@ -215,7 +228,7 @@ impl Loading<'_> {
             Ok(after) => self.loaded.changed.push(Changed {
                 router: self.name(wanted),
                 register: wanted.register.clone(),
-                before: before.unwrap_or_default(),
+                before,
                 after,
             }),
             Err(why) => self.fail(wanted, why),
@@ -254,6 +267,9 @@ impl Loaded {
         if let Some(why) = &self.forced {
             let _ = writeln!(out, "forced, although {why}");
         }
+        if let Some(unseen) = self.unseen {
+            let _ = writeln!(out, "{unseen}");
+        }
         for Changed {
             router,
             register,
@@ -261,7 +277,9 @@ impl Loaded {
             after,
         } in self.changed.iter().take(MOST_TOLD)
         {
-            let _ = writeln!(out, "  {router} {register}: {before:#04x} -> {after:#04x}");
+            let before =
+                before.map_or_else(|| String::from("unread"), |held| format!("{held:#04x}"));
+            let _ = writeln!(out, "  {router} {register}: {before} -> {after:#04x}");
         }
         if self.changed.len() > MOST_TOLD {
             let _ = writeln!(out, "  and {} more", self.changed.len() - MOST_TOLD);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use phitwire::machine;
 use phitwire::net::{Network, RegisterValue};
 
-use super::channels::{LoadError, Loaded, Registers, load};
+use super::channels::{LINKS_UNSEEN, LoadError, Loaded, Registers, load};
 
 /// Routers as they answer: by router and register.
 #[derive(Default)]
@@ -13,6 +13,8 @@ struct Lab {
     held: BTreeMap<(u32, String), u64>,
     /// A router that does not answer.
     silent: Option<u32>,
+    /// A router that answers as many requests too late.
+    late: Option<(u32, usize)>,
     /// A register that forgets what is written.
     stuck: Option<(u32, &'static str)>,
     written: usize,
@@ -22,6 +24,12 @@ impl Registers for Lab {
     fn ask(&mut self, router: u32, register: &str, value: Option<u64>) -> Result<u64, String> {
         if self.silent == Some(router) {
             return Err(String::from("it does not answer"));
+        }
+        if let Some((late, requests @ 1..)) = &mut self.late
+            && *late == router
+        {
+            *requests -= 1;
+            return Err(String::from("it answers too late"));
         }
         let held = self.held.entry((router, register.to_owned())).or_default();
         if let Some(value) = value {
@@ -38,6 +46,13 @@ impl Registers for Lab {
 fn ring() -> Box<dyn Network> {
     let ring = machine::generate("t3e-8x1x1").expect("a name");
     ring.expect("a ring")
+}
+
+/// The same ring, whose packets change channels at the dateline.
+fn ring_of_zeros() -> Box<dyn Network> {
+    let text =
+        "family = \"t3e\"\nname = \"x\"\nsize = \"8x1x1\"\nchannels = \"time-of-crossing\"\n";
+    machine::read("x.toml", text).unwrap_or_else(|problems| panic!("{}", problems.lines()))
 }
 
 /// A file of tables that are all `table`.
@@ -76,7 +91,7 @@ fn only_what_differs_is_written_and_all_is_read_back() {
     assert_eq!(loaded.changed.len(), lab.written);
     assert!(lab.written > 8 && loaded.is_whole(), "{loaded:?}");
     for changed in &loaded.changed {
-        assert_eq!(changed.before, 0);
+        assert_eq!(changed.before, Some(0));
         let router = changed.router[1..].parse().expect("a number");
         let register = (router, changed.register.clone());
         assert_eq!(lab.held.get(&register), Some(&changed.after));
@@ -151,4 +166,47 @@ fn routers_that_do_not_answer_or_obey_are_named() {
         "{}",
         loaded.text()
     );
+}
+
+#[test]
+fn what_could_not_be_read_is_written_whatever_it_should_hold() {
+    let zeros = ring_of_zeros();
+    let tunable = zeros.tunable_channels().expect("it has tables");
+    let new = tunable.channel_tables().expect("tables");
+    assert!(new.iter().all(|wanted| wanted.value == 0));
+    let mut lab = Lab {
+        late: Some((3, 2)),
+        ..Lab::default()
+    };
+    let wrong = (3, String::from("vc_table.3"));
+    lab.held.insert(wrong.clone(), 0xff);
+    let loaded = load((&*zeros, tunable), &new, &mut lab, None, true).expect("forced");
+    assert!(loaded.is_whole(), "{loaded:?}");
+    // Both tables of the router, and nothing else.
+    assert_eq!((lab.written, lab.held[&wrong]), (2, 0));
+    let changed: Vec<_> = loaded
+        .changed
+        .iter()
+        .map(|changed| (&*changed.router, &*changed.register, changed.before))
+        .collect();
+    assert_eq!(
+        changed,
+        [("r3", "vc_table.0", None), ("r3", "vc_table.3", None)]
+    );
+    assert!(loaded.text().contains("r3 vc_table.3: unread -> 0x00"));
+    let json = serde_json::to_value(&loaded).expect("JSON");
+    assert!(json["changed"][1]["before"].is_null());
+}
+
+#[test]
+fn a_report_says_what_was_not_looked_at() {
+    let loaded = begin(&mut Lab::default(), None, false).expect("they are right");
+    assert!(!loaded.text().contains(LINKS_UNSEEN));
+    let loaded = Loaded {
+        unseen: Some(LINKS_UNSEEN),
+        ..loaded
+    };
+    assert!(loaded.text().contains(LINKS_UNSEEN), "{}", loaded.text());
+    let json = serde_json::to_value(&loaded).expect("JSON");
+    assert_eq!(json["unseen"], LINKS_UNSEEN);
 }

@@ -7,18 +7,17 @@ use super::config::{Depths, FlitLinkConfig};
 use super::counters::FlitCounters;
 use super::credits::{Credits, IdleWord, MAX_COUNT, Owed};
 use super::doubts::Doubts;
+use super::input::FlitInput;
 use super::noise::LaneErrors;
-#[cfg(test)]
-use super::sabotage;
 use crate::device::{EndAccount, LinkEnd, LinkFault, LinkView, Units};
 use crate::link::common::Common;
 use crate::link::lanes::LaneWatch;
 use crate::link::outgoing::Outgoing;
-use crate::link::{Change, EndStatus, LinkControlBlock, LinkEvent, ReceiveBuffer};
+use crate::link::{EndStatus, LinkControlBlock, LinkEvent};
 use crate::machine::t3e::format::{
     BURST_FLITS, Burst, Control, Flit, FlitKind, MAINTENANCE_FLITS, VCS,
 };
-use crate::packets::{PacketEnd, PacketInput};
+use crate::packets::PacketEnd;
 use crate::time::{Duration, Time};
 
 /// Barrier and maintenance flits that wait for the next burst, at most.
@@ -29,127 +28,6 @@ const MAX_URGENT_INPUT: usize = 1_024;
 pub const URGENT: usize = VCS;
 
 const _: () = assert!((Depths::LIVE.adaptive as u64) <= MAX_COUNT as u64);
-
-/// What has come in.
-#[derive(Debug)]
-pub struct FlitInput {
-    carrier: PacketInput<Burst>,
-    buffer: FlitBuffer,
-    /// Flits that came, and that were taken, since somebody asked.
-    arrived: [u32; VCS],
-    freed: [u32; VCS],
-    /// Barrier and maintenance flits, which have no buffers: whoever owns the input takes them at
-    /// once.
-    urgent: VecDeque<Flit>,
-}
-
-impl FlitInput {
-    /// The buffers.
-    #[inline]
-    pub fn buffer(&self) -> &FlitBuffer {
-        &self.buffer
-    }
-
-    /// Takes the oldest flit of `vc`.
-    ///
-    /// # Panics
-    /// If there is none.
-    #[inline]
-    pub fn pop(&mut self, vc: usize) -> u64 {
-        let (word, has_place) = self.buffer.pop(vc);
-        self.freed[vc] += u32::from(has_place);
-        #[cfg(test)]
-        if has_place {
-            self.freed[vc] = sabotage::of_credits(self.freed[vc]);
-        }
-        word
-    }
-
-    /// The same for as many flits as `words` has places.
-    ///
-    /// # Panics
-    /// If there are fewer.
-    #[inline]
-    pub fn pop_many(&mut self, vc: usize, words: &mut [u64]) {
-        let freed = self.buffer.pop_many(vc, words);
-        self.freed[vc] += freed;
-        #[cfg(test)]
-        if freed > 0 {
-            self.freed[vc] = sabotage::of_credits(self.freed[vc]);
-        }
-    }
-
-    /// Takes the oldest barrier or maintenance flit.
-    #[inline]
-    pub fn pop_urgent(&mut self) -> Option<Flit> {
-        self.urgent.pop_front()
-    }
-
-    /// Whether there is one.
-    #[inline]
-    pub fn has_urgent(&self) -> bool {
-        !self.urgent.is_empty()
-    }
-
-    fn receive(&mut self, vc: usize, flit: Flit) {
-        let (arrived, is_free) = self.buffer.receive(vc, flit);
-        self.arrived[vc] += arrived;
-        self.freed[vc] += u32::from(is_free);
-    }
-
-    /// No more comes of the packets that are under way.
-    fn cut_off(&mut self) {
-        for vc in 0..VCS {
-            self.arrived[vc] += self.buffer.complete(vc);
-        }
-        self.drop_begun();
-    }
-
-    /// Drops what has come of a maintenance packet whose rest does not: nobody has seen its header
-    /// yet, and who sees it keeps ports for it in all routers ahead.
-    fn drop_begun(&mut self) {
-        let is_maintenance = |flit: &Flit| flit.control.kind() == FlitKind::Maintenance;
-        let is_header = |flit: &Flit| is_maintenance(flit) && flit.control.is_head();
-        let Some(begin) = self.urgent.iter().rposition(is_header) else {
-            return;
-        };
-        let came = self.urgent.range(begin..);
-        let came = came.filter(|flit| is_maintenance(flit)).count();
-        if came < MAINTENANCE_FLITS {
-            let mut at = 0;
-            self.urgent.retain(|flit| {
-                at += 1;
-                at <= begin || !is_maintenance(flit)
-            });
-            self.buffer.counters.rx_urgent_lost += came as u64;
-        }
-    }
-}
-
-impl ReceiveBuffer for FlitInput {
-    fn take_changes(&mut self, mut tell: impl FnMut(usize, Change)) {
-        for (vc, arrived) in self.arrived.iter_mut().enumerate() {
-            if *arrived > 0 {
-                tell(vc, Change::Arrived(core::mem::take(arrived)));
-            }
-        }
-        if !self.urgent.is_empty() {
-            tell(URGENT, Change::Arrived(self.urgent.len() as u32));
-        }
-    }
-
-    fn take_freed(&mut self, mut tell: impl FnMut(usize, u32)) {
-        for (vc, freed) in self.freed.iter_mut().enumerate() {
-            if *freed > 0 {
-                tell(vc, core::mem::take(freed));
-            }
-        }
-    }
-
-    fn queued(&self) -> u64 {
-        self.buffer.flits()
-    }
-}
 
 /// An end of a link.
 ///
@@ -310,8 +188,9 @@ impl FlitEnd {
     /// Takes the bursts that have come.
     fn take_bursts(&mut self, input: &mut FlitInput) {
         while let Some(burst) = input.carrier.pop(0) {
-            for flit in burst.flits() {
-                self.take_flit(flit, input);
+            let mut rest = 0;
+            while rest < BURST_FLITS {
+                rest += self.take_flits(&burst.words[rest..], &burst.controls[rest..], input);
             }
         }
         let freed = input.carrier.take_freed_of(0);
@@ -323,13 +202,39 @@ impl FlitEnd {
         }
     }
 
+    /// Takes the first flit of some, or as many of one packet as there are, and tells how many.
     #[inline]
-    fn take_flit(&mut self, flit: Flit, input: &mut FlitInput) {
-        if let Some(vc) = flit.control.credit() {
+    fn take_flits(&mut self, words: &[u64], controls: &[Control], input: &mut FlitInput) -> usize {
+        let first = controls[0];
+        let FlitKind::Data(vc) = first.kind() else {
+            let (word, control) = (words[0], first);
+            // Most idle ones say nothing.
+            if control != Control::IDLE || word != 0 {
+                self.take_flit(Flit { word, control }, input);
+            }
+            return 1;
+        };
+        let same = |control: &&Control| control.kind() == first.kind() && !control.is_head();
+        let flits = 1 + controls[1..].iter().take_while(same).count();
+        for control in &controls[..flits] {
+            self.take_credit(*control);
+        }
+        input.receive(vc.into(), &words[..flits], first.is_head());
+        flits
+    }
+
+    #[inline]
+    fn take_credit(&mut self, control: Control) {
+        if let Some(vc) = control.credit() {
             self.take_credits(vc, 1);
         }
+    }
+
+    #[inline]
+    fn take_flit(&mut self, flit: Flit, input: &mut FlitInput) {
+        self.take_credit(flit.control);
         match flit.control.kind() {
-            FlitKind::Data(vc) => input.receive(vc.into(), flit),
+            FlitKind::Data(vc) => input.receive(vc.into(), &[flit.word], flit.control.is_head()),
             FlitKind::Idle => self.take_idle(flit.word),
             FlitKind::Barrier | FlitKind::Maintenance => {
                 if input.urgent.len() < MAX_URGENT_INPUT {

@@ -13,6 +13,7 @@ mod credits;
 mod doubts;
 mod end;
 mod ideal;
+mod input;
 mod noise;
 #[cfg(test)]
 pub(crate) mod sabotage;
@@ -23,5 +24,6 @@ pub use buffer::FlitBuffer;
 pub use config::{Depths, FlitLinkConfig, RATE, STANDARD};
 pub use counters::FlitCounters;
 pub use credits::{Credits, Owed};
-pub use end::{FlitEnd, FlitInput, URGENT};
+pub use end::{FlitEnd, URGENT};
 pub use ideal::IdealEnd;
+pub use input::FlitInput;

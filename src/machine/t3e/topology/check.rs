@@ -4,15 +4,16 @@ use super::model::{MAX_NODES, Torus};
 use crate::machine::t3e::route::{Dependencies, Entry, RouteRegisters, TablesError};
 use crate::net::{Effort, Mistake, MistakeKind as K, Mistakes, Network, NodeRef, Place};
 
-/// Nodes up to which a bounded check looks for circles. Of more, only what is unreachable is found, unless
-/// somebody has written tables of channels down.
+/// Nodes up to which a bounded check looks for circles. Of more, only what is unreachable is found,
+/// unless somebody has written tables of channels down.
 pub const MAX_FOLLOWED: u32 = 1_024;
 
 /// What is wrong with a torus, with this effort, and whether all packets were followed.
 ///
 /// Structure first: name, numbers, what look-up tables can describe. Then the tables are made, and
 /// every pair of nodes that they know no way for is a mistake, but where one of them is said to be
-/// broken. Then the channels that packets hold while they wait for others are searched for a circle.
+/// broken. Then the channels that packets hold while they wait for others are searched for a
+/// circle.
 pub(super) fn within(torus: &Torus, effort: Effort) -> (Mistakes, bool) {
     let mut mistakes = torus.graph.judge_name();
     mistakes.extend(structure(torus));
@@ -64,8 +65,8 @@ pub(super) fn circle(
     let (place, help) = match node {
         Some(node) if torus.vc_tables.names(&torus.shape, node, dimension) => (
             Place::Router(node, dimension as u32),
-            "put entries back to 0 by which packets cross a dateline on VC1; `phitwire topology channels` finds \
-             tables without such",
+            "put entries back to 0 by which packets cross a dateline on VC1; `phitwire topology \
+             channels` finds tables without such",
         ),
         _ => (
             node.map_or(Place::Network, Place::Chip),
@@ -93,8 +94,8 @@ fn structure(torus: &Torus) -> Option<Mistake> {
 fn no_tables(error: TablesError) -> Mistake {
     let help = match error {
         TablesError::NoBlock(_) => {
-            "above 544 processors the tables translate groups of four: sizes in X and Y have to be even, and spares \
-             a multiple of four"
+            "above 544 processors the tables translate groups of four: sizes in X and Y have to \
+             be even, and spares a multiple of four"
         }
         TablesError::TooMany(_) | TablesError::NoNode { .. } => "write smaller sizes",
     };

@@ -11,9 +11,9 @@
 //! minus = ["00000000", "10000000", "11000000", "00000000"]
 //! ```
 //!
-//! `datelines` are the ordinates of + and of -. Each text is the table of the router at the ordinate in
-//! the same place: digit n, from 0, is the channel on which packets to the ordinates n, n + 8, n + 16 and
-//! n + 24 enter the ring.
+//! `datelines` are the ordinates of + and of -. Each text is the table of the router at the
+//! ordinate in the same place: digit n, from 0, is the channel on which packets to the ordinates n,
+//! n + 8, n + 16 and n + 24 enter the ring.
 
 use core::fmt::{self, Write as _};
 use core::ops::Range;
@@ -104,8 +104,8 @@ pub(super) fn ranges(ordinates: &[u8]) -> String {
     text
 }
 
-/// The tables of a ring: for each of its nodes those of + and of -, bit n for the ordinates that are n
-/// modulo 8.
+/// The tables of a ring: for each of its nodes those of + and of -, bit n for the ordinates that
+/// are n modulo 8.
 type Entries = Vec<[u8; 2]>;
 
 /// Tables of some rings of a torus, as they were written down, right or wrong.
@@ -253,8 +253,8 @@ pub(super) fn digits(table: u8) -> String {
         .collect()
 }
 
-/// Tables in a description: sections, or the name of a file of them. Of a torus whose shape could not
-/// be read, none.
+/// Tables in a description: sections, or the name of a file of them. Of a torus whose shape could
+/// not be read, none.
 pub(super) fn read(
     fields: &mut Fields,
     value: Value<'_, '_>,
@@ -304,8 +304,9 @@ pub(super) fn read(
         }
         Err(why) => {
             let message = format!("\"{}\": {why}", Shown(name));
-            let help = "name a file of tables, from the folder of the description, such as `phitwire topology channels \
-                        FILE --output TABLES` writes, or write its sections here";
+            let help = "name a file of tables, from the folder of the description, such as \
+                        `phitwire topology channels FILE --output TABLES` writes, or write its \
+                        sections here";
             fields.bad(value.span(), message, help);
             GivenTables::default()
         }
@@ -488,7 +489,8 @@ fn table(fields: &mut Fields, value: Value<'_, '_>) -> Option<u8> {
     let table = bits.filter(|bits| bits.len() == 8);
     if table.is_none() {
         let message = format!("\"{}\" is not a table of eight entries", Shown(text));
-        let help = "write eight digits: digit n, from 0, is the channel, 0 or 1, to the ordinates n, n + 8, n + 16 and n + 24";
+        let help = "write eight digits: digit n, from 0, is the channel, 0 or 1, to the ordinates \
+                    n, n + 8, n + 16 and n + 24";
         fields.bad(value.span(), message, help);
     }
     table.map(|bits| bits.into_iter().sum())

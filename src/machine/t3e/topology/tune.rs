@@ -38,6 +38,21 @@ impl Torus {
         Ok(check::circle(self, registers, entries).map(|mistake| mistake.message))
     }
 
+    /// Registers without tables for a search of the rings in some dimensions: a ring without datelines
+    /// is not searched.
+    fn only(&self, is_wanted: &dyn Fn(usize) -> bool) -> Vec<RouteRegisters> {
+        let wanted = Direction::ALL.iter();
+        let wanted = wanted.filter(|direction| is_wanted(direction.dimension()));
+        let datelines = wanted.fold(0, |bits, direction| bits | 1 << direction.index());
+        let mut all: Vec<RouteRegisters> = (0..self.shape.nodes())
+            .map(|node| self.shape.registers(node))
+            .collect();
+        for registers in &mut all {
+            registers.datelines &= datelines;
+        }
+        all
+    }
+
     /// The registers of the description with these values.
     fn holding(&self, values: &[RegisterValue]) -> Result<Vec<RouteRegisters>, String> {
         let mut registers = self.routed()?.registers.clone();
@@ -94,21 +109,20 @@ fn dimensions(
 impl TunableChannels for Torus {
     fn search_channels(&self, wanted: &ChannelSearch) -> Result<FoundChannels, String> {
         let kinds = RingKind::all(&self.shape);
-        let dimensions = dimensions(&wanted.rings, &kinds)?;
+        let named = dimensions(&wanted.rings, &kinds)?;
+        let is_wanted = |dimension: usize| named.is_empty() || named.contains(&dimension);
         if kinds.is_empty() {
             return Err(String::from("a single node has no rings, and no tables"));
         }
-        let is_wanted =
-            |kind: &RingKind| dimensions.is_empty() || dimensions.contains(&kind.dimension);
         let routes = self.routed()?;
         let tries = Tries {
             seed: wanted.seed,
             flips: wanted.steps,
         };
-        let plain = (0..self.shape.nodes()).map(|node| self.shape.registers(node));
-        let mut searched: Vec<RouteRegisters> = plain.collect();
+        let mut searched = self.only(&is_wanted);
         ChannelTables::by(tries).fill(&self.shape, &mut searched, &routes.tables);
-        let tables = GivenTables::of_registers(&self.shape, &searched, is_wanted);
+        let tables =
+            GivenTables::of_registers(&self.shape, &searched, |kind| is_wanted(kind.dimension));
         let mut registers = routes.registers.clone();
         tables.fill(&self.shape, &mut registers);
         let circle = self.circle_by(&[&registers])?;
@@ -116,38 +130,30 @@ impl TunableChannels for Torus {
         file.push('\n');
         // Writing into a String never fails.
         let _ = tables.write(&mut file);
-        let kinds: Vec<Found> = tables
-            .sections()
-            .into_iter()
-            .filter_map(|(dimensions, kind, datelines, entries)| {
-                let rings = |&dimension: &usize| {
-                    let ordinates = kind.ordinates.clone();
-                    kinds[&RingKind {
-                        dimension,
-                        ordinates,
-                    }]
-                        .len()
-                };
-                Some(Found {
-                    rings: dimensions.iter().map(rings).sum(),
-                    dimensions,
-                    datelines,
-                    entries,
-                    plain: VcTables::time_of_crossing(Ring::new(&kind.ordinates, datelines).ok()?),
-                    tables: VcTables::from_entries(
-                        Ring::new(&kind.ordinates, datelines).ok()?,
-                        entries,
-                    )?,
-                })
+        let sections = tables.sections().into_iter();
+        let found = sections.map(|(dimensions, kind, datelines, entries)| {
+            let rings = |&dimension: &usize| {
+                let ordinates = kind.ordinates.clone();
+                kinds[&RingKind {
+                    dimension,
+                    ordinates,
+                }]
+                    .len()
+            };
+            Ok(Found {
+                rings: dimensions.iter().map(rings).sum(),
+                dimensions,
+                ..Found::of(kind, datelines, entries)?
             })
-            .collect();
+        });
+        let found = found.collect::<Result<Vec<Found>, String>>()?;
         Ok(FoundChannels {
-            text: text(self, &kinds, circle.as_deref()),
+            text: text(self, &found, circle.as_deref()),
             json: json!({
                 "name": self.graph.name,
                 "seed": wanted.seed,
                 "steps": wanted.steps,
-                "rings": kinds.iter().map(Found::json).collect::<Vec<_>>(),
+                "rings": found.iter().map(Found::json).collect::<Vec<_>>(),
                 "circle": circle,
             }),
             file,
@@ -219,7 +225,22 @@ struct Balances {
     after: [f64; 2],
 }
 
-impl Found<'_> {
+impl<'a> Found<'a> {
+    /// The tables of rings of a kind, of which none is counted yet.
+    fn of(kind: &RingKind, datelines: [u8; 2], entries: &'a [[u8; 2]]) -> Result<Self, String> {
+        let ring = Ring::new(&kind.ordinates, datelines);
+        let ring = ring.map_err(|error| format!("no tables of rings in {kind}: {error}"))?;
+        let tables = VcTables::from_entries(ring.clone(), entries);
+        Ok(Self {
+            dimensions: Vec::new(),
+            rings: 0,
+            datelines,
+            entries,
+            plain: VcTables::time_of_crossing(ring),
+            tables: tables.ok_or_else(|| format!("no tables of rings in {kind}"))?,
+        })
+    }
+
     fn dimensions(&self) -> Vec<&'static str> {
         let names = self.dimensions.iter();
         names.map(|&dimension| DIMENSIONS[dimension].0).collect()
@@ -343,4 +364,56 @@ fn text(torus: &Torus, kinds: &[Found<'_>], circle: Option<&str>) -> String {
         Some(circle) => format!("{circle}\n"),
     });
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::t3e::topology::TorusSpec;
+
+    #[test]
+    fn only_the_rings_that_are_wanted_are_searched() {
+        let torus = TorusSpec::new("8x4x4".parse().expect("a shape")).torus();
+        let routes = torus.routes().expect("tables");
+        let mut searched = torus.only(&|dimension| dimension == 1);
+        ChannelTables::default().fill(&torus.shape, &mut searched, &routes.tables);
+        for (searched, all) in searched.iter().zip(&routes.registers) {
+            let [_, plus, _, _, minus, _] = all.vc_tables;
+            assert_eq!(searched.vc_tables, [0, plus, 0, 0, minus, 0]);
+        }
+        assert!(searched.iter().any(|registers| registers.vc_tables[1] != 0));
+    }
+
+    #[test]
+    fn a_ring_that_cannot_be_searched_is_told() {
+        let kind = |nodes| RingKind {
+            dimension: 2,
+            ordinates: (0..nodes).collect(),
+        };
+        let refused = |nodes, datelines, entries: &[[u8; 2]]| {
+            Found::of(&kind(nodes), datelines, entries).err()
+        };
+        assert_eq!(refused(4, [0, 3], &[[0; 2]; 4]), None);
+        for (nodes, datelines, entries, told) in [
+            (
+                33,
+                [0, 32],
+                33,
+                "rings in Z of the ordinates 0 to 32: a ring of 33 nodes",
+            ),
+            (4, [0, 4], 4, "a dateline at ordinate 4"),
+            (
+                4,
+                [0, 3],
+                3,
+                "no tables of rings in Z of the ordinates 0 to 3",
+            ),
+        ] {
+            let why = refused(nodes, datelines, &vec![[0; 2]; entries]);
+            assert!(
+                why.as_ref().is_some_and(|why| why.contains(told)),
+                "{why:?}"
+            );
+        }
+    }
 }

@@ -42,9 +42,9 @@ impl Annealing {
     /// and comes within the figures of the paper's table 1.
     pub fn machine(nodes: usize) -> Self {
         let (flips, runs) = match nodes {
-            ..=8 => (20_000, 8),
-            9..=16 => (50_000, 4),
-            _ => (100_000, 2),
+            ..=8 => (206 * STAGES, 8),
+            9..=16 => (515 * STAGES, 4),
+            _ => (1_030 * STAGES, 2),
         };
         Self {
             entries: Entries::Eight,
@@ -62,7 +62,7 @@ impl Annealing {
         let start = Search::new(self, &tables);
         let run = |stream| {
             let mut search = start.clone();
-            search.anneal(&mut Rng::new(seed, stream), self.flips / STAGES);
+            search.anneal(&mut Rng::new(seed, stream), self.flips);
             search
         };
         let mut best = run(0);
@@ -164,13 +164,13 @@ impl Search {
         Self { entries, links }
     }
 
-    /// Tries `flips` changes at each temperature, then takes whatever is left to gain.
+    /// Tries `flips` changes over all temperatures, then takes whatever is left to gain.
     fn anneal(&mut self, rng: &mut Rng, flips: u32) {
         if self.entries.is_empty() {
             return;
         }
         let mut temperature = WARM;
-        for _ in 0..STAGES {
+        for flips in flips_of_stages(flips) {
             for _ in 0..flips {
                 let entry = rng.below(self.entries.len() as u64) as usize;
                 let worse = self.change(entry);
@@ -263,6 +263,12 @@ impl Entry {
             weight,
         });
     }
+}
+
+/// How many of `flips` changes each stage tries: as many each, and the last one also what is left.
+fn flips_of_stages(flips: u32) -> impl Iterator<Item = u32> {
+    let last = move |stage| stage + 1 == STAGES;
+    (0..STAGES).map(move |stage| flips / STAGES + if last(stage) { flips % STAGES } else { 0 })
 }
 
 /// True with probability e to the power of -`exponent`, which is positive.

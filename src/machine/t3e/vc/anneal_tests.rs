@@ -212,6 +212,28 @@ fn columns_through_partial_planes_keep_their_own_entries_at_vc0() {
 }
 
 #[test]
+fn as_many_changes_are_tried_as_are_said() {
+    for flips in [0, 1, 96, 97, 98, 2_000, u32::MAX] {
+        let stages: Vec<u32> = flips_of_stages(flips).collect();
+        assert_eq!(stages.len(), STAGES as usize);
+        assert_eq!(stages.iter().sum::<u32>(), flips);
+        assert!(stages[..96].iter().all(|&of| of == flips / STAGES));
+    }
+    // A single one, of an entry that is drawn, already leads elsewhere.
+    let (ring, annealing) = machine(16);
+    let found = |flips, seed| {
+        let annealing = Annealing {
+            flips,
+            runs: 1,
+            ..annealing
+        };
+        annealing.run(ring.clone(), seed)
+    };
+    assert!((1..20).all(|seed| found(0, seed) == found(0, 0)));
+    assert!((1..20).any(|seed| found(1, seed) != found(0, 0)));
+}
+
+#[test]
 fn chances_are_powers_of_e() {
     let mut rng = Rng::new(1, 0);
     for exponent in [0.01, 0.5, 1.0, 3.0] {

@@ -223,145 +223,43 @@ fn a_wrong_table_is_refused_by_the_circle() {
     assert!(read(&text).is_ok());
 }
 
+/// What is changed in a section, where the mistake is told, what is said of it, and how to put it right.
+type Mistaken = (
+    &'static str,
+    &'static str,
+    (usize, usize),
+    &'static str,
+    &'static str,
+);
+
+#[rustfmt::skip] // A mistake is a line here.
+const MISTAKES: [Mistaken; 20] = [
+    ("[[vc_tables]]", "vc_tables = 3\n[other]", (4, 13), "this is an integer", "an array"),
+    ("dimensions = [\"X\"]\n", "", (4, 1), "lacks the key `dimensions`", "[\"X\"]"),
+    ("[\"X\"]", "\"X\"", (5, 14), "this is a string", "an array"),
+    ("[\"X\"]", "[\"W\"]", (5, 15), "\"W\" is not known", "\"X\" or \"Y\""),
+    ("[\"X\"]", "[]", (5, 14), "not one dimension", "once at most"),
+    ("[\"X\"]", "[\"X\", \"X\"]", (5, 14), "not one dimension", "once at most"),
+    ("[\"X\"]", "[\"X\", \"Y\"]", (6, 13), "no ring in Y of the ordinates 0 to 7", "rings in X of"),
+    ("6, 7]\n", "6]\n", (6, 13), "no ring in X of the ordinates 0 to 6", "X of the ordinates 0 to 7"),
+    ("6, 7]\n", "6, 7, 9]\n", (6, 13), "no ring in X of the ordinates 0 to 7, 9", "it has rings"),
+    ("[0, 1,", "[1, 1,", (6, 13), "numbers that rise", "each once"),
+    ("[0, 1,", "[0, 99,", (6, 17), "99 is out of range", "0 to 31"),
+    ("[0, 7]", "[7, 0]", (7, 13), "datelines of + and - in X of", "write [0, 7]"),
+    ("[0, 7]", "[0]", (7, 13), "not the two datelines", "of + and -"),
+    ("plus = [\"00000000\", ", "plus = [", (8, 8), "7 tables for a ring of 8 nodes", "one for each"),
+    ("plus = [\"00000000\"", "plus = [\"0000000\"", (8, 9), "\"0000000\" is not a table", "eight digits"),
+    ("plus = [\"00000000\"", "plus = [\"000000000\"", (8, 9), "not a table of eight", "n + 24"),
+    ("plus = [\"00000000\"", "plus = [\"00000002\"", (8, 9), "not a table of eight", "eight digits"),
+    ("plus = [\"00000000\"", "plus = [\"\\u001b[31m\"", (8, 9), "\\u{1b}[31m", "eight digits"),
+    ("plus = [\"00000000\"", "plus = [0", (8, 9), "this is an integer", "a text"),
+    ("minus", "mines", (9, 1), "has no key `mines`", "did you mean `minus`?"),
+];
+
 #[test]
 fn mistakes_have_places() {
     let good = tables("00000000", &[]);
-    for (from, to, at, told, help) in [
-        (
-            "[[vc_tables]]",
-            "vc_tables = 3\n[other]",
-            (4, 13),
-            "this is a integer",
-            "an array",
-        ),
-        (
-            "dimensions = [\"X\"]\n",
-            "",
-            (4, 1),
-            "lacks the key `dimensions`",
-            "[\"X\"]",
-        ),
-        ("[\"X\"]", "\"X\"", (5, 14), "this is a string", "an array"),
-        (
-            "[\"X\"]",
-            "[\"W\"]",
-            (5, 15),
-            "\"W\" is not known",
-            "\"X\" or \"Y\"",
-        ),
-        (
-            "[\"X\"]",
-            "[]",
-            (5, 14),
-            "not one dimension",
-            "once at most",
-        ),
-        (
-            "[\"X\"]",
-            "[\"X\", \"X\"]",
-            (5, 14),
-            "not one dimension",
-            "once at most",
-        ),
-        (
-            "[\"X\"]",
-            "[\"X\", \"Y\"]",
-            (6, 13),
-            "no ring in Y of the ordinates 0 to 7",
-            "rings in X of",
-        ),
-        (
-            "6, 7]\n",
-            "6]\n",
-            (6, 13),
-            "no ring in X of the ordinates 0 to 6",
-            "X of the ordinates 0 to 7",
-        ),
-        (
-            "6, 7]\n",
-            "6, 7, 9]\n",
-            (6, 13),
-            "no ring in X of the ordinates 0 to 7, 9",
-            "it has rings",
-        ),
-        (
-            "[0, 1,",
-            "[1, 1,",
-            (6, 13),
-            "numbers that rise",
-            "each once",
-        ),
-        (
-            "[0, 1,",
-            "[0, 99,",
-            (6, 17),
-            "99 is out of range",
-            "0 to 31",
-        ),
-        (
-            "[0, 7]",
-            "[7, 0]",
-            (7, 13),
-            "datelines of + and - in X of",
-            "write [0, 7]",
-        ),
-        (
-            "[0, 7]",
-            "[0]",
-            (7, 13),
-            "not the two datelines",
-            "of + and -",
-        ),
-        (
-            "plus = [\"00000000\", ",
-            "plus = [",
-            (8, 8),
-            "7 tables for a ring of 8 nodes",
-            "one for each",
-        ),
-        (
-            "plus = [\"00000000\"",
-            "plus = [\"0000000\"",
-            (8, 9),
-            "\"0000000\" is not a table",
-            "eight digits",
-        ),
-        (
-            "plus = [\"00000000\"",
-            "plus = [\"000000000\"",
-            (8, 9),
-            "not a table of eight",
-            "n + 24",
-        ),
-        (
-            "plus = [\"00000000\"",
-            "plus = [\"00000002\"",
-            (8, 9),
-            "not a table of eight",
-            "eight digits",
-        ),
-        (
-            "plus = [\"00000000\"",
-            "plus = [\"\\u001b[31m\"",
-            (8, 9),
-            "\\u{1b}[31m",
-            "eight digits",
-        ),
-        (
-            "plus = [\"00000000\"",
-            "plus = [0",
-            (8, 9),
-            "this is a integer",
-            "a text",
-        ),
-        (
-            "minus",
-            "mines",
-            (9, 1),
-            "has no key `mines`",
-            "did you mean `minus`?",
-        ),
-    ] {
+    for (from, to, at, told, help) in MISTAKES {
         assert!(good.contains(from), "{from}");
         let text = format!("{RING}{}", good.replacen(from, to, 1));
         let problems = read(&text).expect_err(told);
@@ -403,7 +301,7 @@ fn mistakes_of_another_file_say_where_in_it() {
         ("[[vc_tables]\n", "t.toml:1:"),
         (
             "[[vc_tables]]\ndimensions = 3\n",
-            "t.toml:2:14: this is a integer",
+            "t.toml:2:14: this is an integer",
         ),
         ("vc_tables = \"t.toml\"\n", "t.toml:1:13: this is a string"),
     ] {
