@@ -9,11 +9,11 @@ use clap::Args;
 use miette::{IntoDiagnostic as _, Report, WrapErr as _, miette};
 use phitwire::net::{ChannelSearch, NO_CHANNEL_TABLES, Network, TunableChannels};
 
-use super::manage::{LabArgs, running};
+use super::manage::{INTERRUPTED, LabArgs, running, stop_at_signals};
 use super::print;
 use super::via::{Maintenance, ViaArgs};
 use crate::description::{bytes_of, open};
-use crate::manage::channels::{LINKS_UNSEEN, LoadError, Loaded, Registers, load};
+use crate::manage::channels::{How, LINKS_UNSEEN, LoadError, Loaded, Registers, load};
 use crate::manage::{Commanded, fleet::Fleet, manager, survey::Survey};
 use crate::output;
 use crate::run_dir::LabDir;
@@ -71,6 +71,15 @@ fn tunable(network: &dyn Network) -> miette::Result<&dyn TunableChannels> {
 /// A description that cannot be read, rings that it has not, and a file that cannot be written.
 pub fn search(args: &SearchArgs) -> miette::Result<ExitCode> {
     let network = open(&args.file)?;
+    if let Some(output) = &args.output
+        && let (Ok(to), Ok(from)) = (output.canonicalize(), args.file.canonicalize())
+        && to == from
+    {
+        return Err(miette!(
+            "{}: the tables would take the place of the description",
+            output.display()
+        ));
+    }
     let wanted = ChannelSearch {
         rings: args.rings.clone(),
         seed: args.seed,
@@ -131,6 +140,7 @@ pub fn load_into(args: &LoadArgs) -> miette::Result<ExitCode> {
         false => loaded.text(),
     })?;
     Ok(match loaded.is_whole() {
+        _ if loaded.interrupted => ExitCode::from(INTERRUPTED),
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,
     })
@@ -144,8 +154,13 @@ fn into(
     doubt: Option<String>,
     args: &LoadArgs,
 ) -> miette::Result<Loaded> {
-    let loaded = load((network, tunable), new, registers, doubt, args.force);
-    match loaded {
+    let stop = stop_at_signals()?;
+    let how = How {
+        doubt,
+        force: args.force,
+        stop: &|| stop.requests() > 0,
+    };
+    match load((network, tunable), new, registers, how) {
         Ok(loaded) => Ok(Loaded {
             lab: args.lab.lab.clone(),
             ..loaded

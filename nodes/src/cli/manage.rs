@@ -15,7 +15,7 @@ use crate::run_dir::LabDir;
 use crate::stop::Stop;
 
 /// Exit status of what a signal has ended, as shells have it for SIGINT.
-const INTERRUPTED: u8 = 130;
+pub(super) const INTERRUPTED: u8 = 130;
 
 #[derive(Debug, Args)]
 pub struct ManageArgs {
@@ -175,7 +175,7 @@ fn change(args: &LabArgs, change: &Change) -> miette::Result<ExitCode> {
     }
 }
 
-fn stop_at_signals() -> miette::Result<Stop> {
+pub(super) fn stop_at_signals() -> miette::Result<Stop> {
     Stop::at_signals()
         .into_diagnostic()
         .wrap_err("the signal handler")

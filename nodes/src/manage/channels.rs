@@ -16,6 +16,13 @@ const MOST_TOLD: usize = 48;
 /// What is told where nobody has asked how links and routers are.
 pub const LINKS_UNSEEN: &str = "judged by the description's ways; links were not looked at";
 
+/// A router that has failed so often is not asked again in the same pass; and nobody is, when so many questions one
+/// after the other have: with a deadline for each, thousands of registers would take hours.
+const MOST_FAILURES: usize = 2;
+const MOST_IN_A_ROW: usize = 12;
+const NOT_ASKED: &str = "not asked: it did not answer before";
+const INTERRUPTED: &str = "not asked: interrupted";
+
 /// What reads and writes the registers of routers.
 pub trait Registers {
     /// Reads a register of a router, by its number over the machine; writes it before, if there is
@@ -90,6 +97,20 @@ pub struct Loaded {
     pub forced: Option<String>,
     /// What the judgement did not look at.
     pub unseen: Option<&'static str>,
+    /// The circle that the tables before allowed: what waits in it already is not freed by tables.
+    pub circle_before: Option<String>,
+    /// A signal ended it before all was written.
+    pub interrupted: bool,
+}
+
+/// How tables are loaded.
+pub struct How<'a> {
+    /// Why they cannot be judged, if they cannot.
+    pub doubt: Option<String>,
+    /// Whether they are loaded all the same.
+    pub force: bool,
+    /// Whether to end.
+    pub stop: &'a dyn Fn() -> bool,
 }
 
 /// Why nothing was written.
@@ -98,6 +119,9 @@ pub enum LoadError {
     /// Packets could wait in a circle.
     #[error("{0}")]
     Unsafe(String),
+    /// A signal came before anything was written.
+    #[error("interrupted")]
+    Interrupted,
     /// A register cannot be read.
     #[error("{router}: `{register}` cannot be read: {why}")]
     Unread {
@@ -111,8 +135,8 @@ pub enum LoadError {
 }
 
 /// Reads all tables of a network, judges what `new` makes of them, writes those that differ, and
-/// reads them back. Tables that are wrong, or that cannot be judged (`doubt`), are refused unless
-/// `force` is set.
+/// reads them back. Tables that are wrong, or that cannot be judged, are refused unless that is
+/// forced. Where a signal ends it midway, the report says what was written.
 ///
 /// # Errors
 /// [`LoadError`]: then nothing was written.
@@ -120,18 +144,25 @@ pub fn load(
     (network, tunable): (&dyn Network, &dyn TunableChannels),
     new: &[RegisterValue],
     registers: &mut dyn Registers,
-    doubt: Option<String>,
-    force: bool,
+    how: How<'_>,
 ) -> Result<Loaded, LoadError> {
+    let How { doubt, force, stop } = how;
     let mut loading = Loading {
         network,
         registers,
+        stop,
+        failures: BTreeMap::new(),
+        in_a_row: 0,
         loaded: Loaded {
             registers: new.len(),
             ..Loaded::default()
         },
     };
     let (now, unread) = loading.read_all(tunable, force)?;
+    if stop() {
+        return Err(LoadError::Interrupted);
+    }
+    loading.loaded.circle_before = tunable.judge_channels(&now, &now).err();
     let judged = match doubt {
         Some(doubt) => Err(doubt),
         None => tunable.judge_channels(&now, new),
@@ -149,13 +180,16 @@ pub fn load(
     routers.sort_unstable();
     routers.dedup();
     loading.loaded.routers = routers.len();
+    loading.failures.clear();
     for wanted in new {
         let before = held.get(&(wanted.node, wanted.register.as_str()));
         loading.write(wanted, before.copied());
     }
+    loading.failures.clear();
     for wanted in new {
         loading.read_back(wanted);
     }
+    loading.loaded.interrupted = stop();
     Ok(loading.loaded)
 }
 
@@ -165,15 +199,32 @@ type RegisterOf = (NodeRef, String);
 struct Loading<'a> {
     network: &'a dyn Network,
     registers: &'a mut dyn Registers,
+    stop: &'a dyn Fn() -> bool,
+    /// By router, questions one after the other that failed, and those of all.
+    failures: BTreeMap<u32, usize>,
+    in_a_row: usize,
     loaded: Loaded,
 }
 
 impl Loading<'_> {
     fn ask(&mut self, of: &RegisterValue, value: Option<u64>) -> Result<u64, String> {
-        match of.node {
-            NodeRef::Chip(router) => self.registers.ask(router, &of.register, value),
-            NodeRef::Processor(_) => Err(String::from("it is no router")),
+        let NodeRef::Chip(router) = of.node else {
+            return Err(String::from("it is no router"));
+        };
+        if (self.stop)() {
+            return Err(String::from(INTERRUPTED));
         }
+        let failures = self.failures.entry(router).or_default();
+        if *failures >= MOST_FAILURES || self.in_a_row >= MOST_IN_A_ROW {
+            return Err(String::from(NOT_ASKED));
+        }
+        let answer = self.registers.ask(router, &of.register, value);
+        if answer.is_ok() {
+            (*failures, self.in_a_row) = (0, 0);
+        } else {
+            (*failures, self.in_a_row) = (*failures + 1, self.in_a_row + 1);
+        }
+        answer
     }
 
     fn name(&self, of: &RegisterValue) -> String {
@@ -269,6 +320,19 @@ impl Loaded {
         }
         if let Some(unseen) = self.unseen {
             let _ = writeln!(out, "{unseen}");
+        }
+        if let Some(circle) = &self.circle_before {
+            let _ = writeln!(
+                out,
+                "the tables before allowed this: {circle}\nWhat waits in a circle already may need more than tables to go on: see the \
+                 machine's documentation"
+            );
+        }
+        if self.interrupted {
+            let _ = writeln!(
+                out,
+                "interrupted: what follows was written, and the rest was not"
+            );
         }
         for Changed {
             router,

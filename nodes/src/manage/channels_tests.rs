@@ -1,11 +1,12 @@
 //! Loading tables of channels into routers that are no processes.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use phitwire::machine;
-use phitwire::net::{Network, RegisterValue};
+use phitwire::net::{Network, NodeRef, RegisterValue};
 
-use super::channels::{LINKS_UNSEEN, LoadError, Loaded, Registers, load};
+use super::channels::{How, LINKS_UNSEEN, LoadError, Loaded, Registers, load};
 
 /// Routers as they answer: by router and register.
 #[derive(Default)]
@@ -43,6 +44,12 @@ impl Registers for Lab {
     }
 }
 
+/// Without signals.
+fn how(doubt: Option<String>, force: bool) -> How<'static> {
+    let stop = &|| false;
+    How { doubt, force, stop }
+}
+
 fn ring() -> Box<dyn Network> {
     let ring = machine::generate("t3e-8x1x1").expect("a name");
     ring.expect("a ring")
@@ -73,14 +80,14 @@ fn begin(lab: &mut Lab, doubt: Option<&str>, force: bool) -> Result<Loaded, Load
     let tunable = network.tunable_channels().expect("it has tables");
     let new = tunable.channel_tables().expect("tables");
     let doubt = doubt.map(str::to_owned);
-    load((&*network, tunable), &new, lab, doubt, force)
+    load((&*network, tunable), &new, lab, how(doubt, force))
 }
 
 fn load_all(lab: &mut Lab, table: &str, force: bool) -> Result<Loaded, LoadError> {
     let network = ring();
     let tunable = network.tunable_channels().expect("it has tables");
     let new = tables(&*network, table);
-    load((&*network, tunable), &new, lab, None, force)
+    load((&*network, tunable), &new, lab, how(None, force))
 }
 
 #[test]
@@ -180,7 +187,7 @@ fn what_could_not_be_read_is_written_whatever_it_should_hold() {
     };
     let wrong = (3, String::from("vc_table.3"));
     lab.held.insert(wrong.clone(), 0xff);
-    let loaded = load((&*zeros, tunable), &new, &mut lab, None, true).expect("forced");
+    let loaded = load((&*zeros, tunable), &new, &mut lab, how(None, true)).expect("forced");
     assert!(loaded.is_whole(), "{loaded:?}");
     // Both tables of the router, and nothing else.
     assert_eq!((lab.written, lab.held[&wrong]), (2, 0));
@@ -209,4 +216,77 @@ fn a_report_says_what_was_not_looked_at() {
     assert!(loaded.text().contains(LINKS_UNSEEN), "{}", loaded.text());
     let json = serde_json::to_value(&loaded).expect("JSON");
     assert_eq!(json["unseen"], LINKS_UNSEEN);
+}
+
+/// Nobody answers, and each question takes its time.
+#[derive(Default)]
+struct Nobody(usize);
+
+impl Registers for Nobody {
+    fn ask(&mut self, _: u32, _: &str, _: Option<u64>) -> Result<u64, String> {
+        self.0 += 1;
+        Err(String::from("it does not answer"))
+    }
+}
+
+#[test]
+fn nobody_is_asked_for_ever() {
+    let network = ring();
+    let tunable = network.tunable_channels().expect("it has tables");
+    let new = tables(&*network, "00000000");
+    let mut nobody = Nobody::default();
+    let loaded = load((&*network, tunable), &new, &mut nobody, how(None, true)).expect("forced");
+    assert_eq!((loaded.failed.len(), nobody.0), (16, 12));
+}
+
+#[test]
+fn what_a_signal_ends_midway_is_told() {
+    let network = ring();
+    let tunable = network.tunable_channels().expect("it has tables");
+    let new = tables(&*network, "00000000");
+    let mut lab = Lab::default();
+    for wanted in &new {
+        if let NodeRef::Chip(router) = wanted.node {
+            lab.held.insert((router, wanted.register.clone()), 0x01);
+        }
+    }
+    // Each register is asked for when it is read and when it is written.
+    let asked = Cell::new(0);
+    let stop = || asked.replace(asked.get() + 1) > 16 + 5;
+    let how = How {
+        stop: &stop,
+        ..how(None, true)
+    };
+    let loaded = load((&*network, tunable), &new, &mut lab, how).expect("forced");
+    assert!(loaded.interrupted && !loaded.is_whole());
+    assert_eq!(loaded.changed.len(), lab.written);
+    assert!((1..16).contains(&lab.written), "{}", lab.written);
+    assert!(loaded.text().contains("interrupted"), "{}", loaded.text());
+    let nothing = How {
+        doubt: None,
+        force: true,
+        stop: &|| true,
+    };
+    let written = lab.written;
+    let refused = load((&*network, tunable), &new, &mut lab, nothing);
+    assert!(
+        matches!(refused, Err(LoadError::Interrupted)),
+        "{refused:?}"
+    );
+    assert_eq!(lab.written, written);
+}
+
+#[test]
+fn a_circle_that_the_tables_before_allowed_is_told() {
+    let mut lab = Lab::default();
+    let loaded = begin(&mut lab, None, false).expect("they are right");
+    assert_eq!(loaded.circle_before, None);
+    load_all(&mut lab, "11111111", true).expect("forced");
+    let loaded = begin(&mut lab, None, true).expect("forced");
+    assert!(loaded.circle_before.is_some());
+    assert!(
+        loaded.text().contains("more than tables"),
+        "{}",
+        loaded.text()
+    );
 }
