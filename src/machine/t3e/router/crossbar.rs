@@ -132,9 +132,9 @@ impl Crossbar {
         }
     }
 
-    /// Lets as much of a packet move in a cycle as there is, and packets that
-    /// [follow it](Self::follow_on), where cycles have no length: a packet keeps the wires anyway
-    /// until it bubbles, ends or is blocked (section 7).
+    /// Lets as much of a packet move in a cycle as there is, and packets that follow it on the same
+    /// channel, where cycles have no length: a packet keeps the wires anyway until it bubbles, ends
+    /// or is blocked (section 7).
     #[must_use]
     pub fn with_whole_packets(mut self) -> Self {
         self.at_once = MAX_PACKET_FLITS as u8;
