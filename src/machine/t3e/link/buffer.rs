@@ -127,45 +127,6 @@ impl FlitBuffer {
         }
     }
 
-    /// The same for flits that come one behind the other, of which only the first may be a header:
-    /// how many flits there are more, and how many places are free.
-    #[inline]
-    pub fn receive_many(&mut self, vc: usize, words: &[u64], is_head: bool) -> (u32, u32) {
-        let (head, rest) = words.split_at(usize::from(is_head));
-        let mut came = (0, 0);
-        let mut one = |buffer: &mut Self, word: u64, is_head| {
-            let (arrived, is_free) = buffer.receive(vc, Flit::data(word, vc, is_head));
-            came = (came.0 + arrived, came.1 + u32::from(is_free));
-        };
-        head.iter().for_each(|&word| one(self, word, true));
-        let channel = &self.channels[vc];
-        let room = usize::from(channel.places + channel.excess).saturating_sub(channel.len.into());
-        if rest.len() > room.min(self.coming[vc].flits.into()) {
-            rest.iter().for_each(|&word| one(self, word, false));
-            return came;
-        }
-        self.receive_rest(vc, rest);
-        (came.0 + rest.len() as u32, came.1)
-    }
-
-    /// Flits of the packet that comes in, which has as many and for which there is room.
-    #[inline]
-    fn receive_rest(&mut self, vc: usize, rest: &[u64]) {
-        self.counters.rx_flits += rest.len() as u64;
-        let channel = &mut self.channels[vc];
-        while channel.words.slots() < u64::from(channel.len) + rest.len() as u64 {
-            channel.words.grow(channel.first.into());
-        }
-        channel.words.put(channel.end(), rest);
-        channel.len += rest.len() as u16;
-        let coming = &mut self.coming[vc];
-        rest.iter().for_each(|&word| coming.check.add(word));
-        coming.flits -= rest.len() as u8;
-        if coming.flits == 0 && !rest.is_empty() && coming.check.bits() != coming.carried {
-            self.found_wrong(vc);
-        }
-    }
-
     /// Whether a flit for which there is a place is taken.
     #[inline]
     fn put(&mut self, vc: usize, flit: Flit) -> bool {
@@ -409,59 +370,6 @@ mod tests {
         let flits = words.iter().enumerate();
         let flits = flits.map(|(at, word)| Flit::data(*word, vc, at == 0));
         flits.filter(|flit| !buffer.receive(vc, *flit).1).count()
-    }
-
-    /// Packets with wrong bits, without their headers, cut short and too many: as one by one.
-    #[test]
-    fn flits_come_together_as_one_by_one() {
-        let mut rng = crate::rng::Rng::new(5, 1);
-        let (mut many, mut single) = (
-            FlitBuffer::correcting(Depths::PAPER),
-            FlitBuffer::correcting(Depths::PAPER),
-        );
-        for _ in 0..20_000 {
-            let vc = rng.below(2) as usize;
-            let command = [Command::Done, Command::Get1Data, Command::Get8Data];
-            let whole = packet(command[rng.below(3) as usize]);
-            let mut words = whole.flits().to_vec();
-            if rng.chance(1, 4) {
-                let at = rng.below(words.len() as u64) as usize;
-                words[at] ^= rng.next_u64() & rng.next_u64() & rng.next_u64() & rng.next_u64();
-            }
-            let from = rng.below(3).saturating_sub(1) as usize;
-            let to = words.len() - rng.below(3).saturating_sub(1) as usize;
-            let words = &words[from.min(to)..to];
-            if words.is_empty() {
-                continue;
-            }
-            let together = many.receive_many(vc, words, from == 0);
-            let mut came = (0, 0);
-            for (at, &word) in words.iter().enumerate() {
-                let flit = Flit::data(word, vc, from == 0 && at == 0);
-                let (arrived, is_free) = single.receive(vc, flit);
-                came = (came.0 + arrived, came.1 + u32::from(is_free));
-            }
-            assert_eq!(together, came);
-            for _ in 0..rng.below(5) {
-                if many.len(vc) > 0 {
-                    assert_eq!(many.pop(vc), single.pop(vc));
-                }
-            }
-            assert_eq!(many.counters(), single.counters());
-            assert_eq!(
-                (many.len(vc), many.coming(vc)),
-                (single.len(vc), single.coming(vc))
-            );
-        }
-        let counters = many.counters();
-        let seen = [
-            counters.rx_overflows,
-            counters.rx_headless_flits,
-            counters.rx_corrected_packets,
-            counters.rx_hopeless_packets,
-            counters.rx_unreadable_headers,
-        ];
-        assert!(seen.iter().all(|count| *count > 10), "{counters:?}");
     }
 
     #[test]

@@ -188,9 +188,8 @@ impl FlitEnd {
     /// Takes the bursts that have come.
     fn take_bursts(&mut self, input: &mut FlitInput) {
         while let Some(burst) = input.carrier.pop(0) {
-            let mut rest = 0;
-            while rest < BURST_FLITS {
-                rest += self.take_flits(&burst.words[rest..], &burst.controls[rest..], input);
+            for flit in burst.flits() {
+                self.take_flit(flit, input);
             }
         }
         let freed = input.carrier.take_freed_of(0);
@@ -202,39 +201,13 @@ impl FlitEnd {
         }
     }
 
-    /// Takes the first flit of some, or as many of one packet as there are, and tells how many.
-    #[inline]
-    fn take_flits(&mut self, words: &[u64], controls: &[Control], input: &mut FlitInput) -> usize {
-        let first = controls[0];
-        let FlitKind::Data(vc) = first.kind() else {
-            let (word, control) = (words[0], first);
-            // Most idle ones say nothing.
-            if control != Control::IDLE || word != 0 {
-                self.take_flit(Flit { word, control }, input);
-            }
-            return 1;
-        };
-        let same = |control: &&Control| control.kind() == first.kind() && !control.is_head();
-        let flits = 1 + controls[1..].iter().take_while(same).count();
-        for control in &controls[..flits] {
-            self.take_credit(*control);
-        }
-        input.receive(vc.into(), &words[..flits], first.is_head());
-        flits
-    }
-
-    #[inline]
-    fn take_credit(&mut self, control: Control) {
-        if let Some(vc) = control.credit() {
-            self.take_credits(vc, 1);
-        }
-    }
-
     #[inline]
     fn take_flit(&mut self, flit: Flit, input: &mut FlitInput) {
-        self.take_credit(flit.control);
+        if let Some(vc) = flit.control.credit() {
+            self.take_credits(vc, 1);
+        }
         match flit.control.kind() {
-            FlitKind::Data(vc) => input.receive(vc.into(), &[flit.word], flit.control.is_head()),
+            FlitKind::Data(vc) => input.receive(vc.into(), flit),
             FlitKind::Idle => self.take_idle(flit.word),
             FlitKind::Barrier | FlitKind::Maintenance => {
                 if input.urgent.len() < MAX_URGENT_INPUT {

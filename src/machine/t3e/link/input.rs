@@ -71,10 +71,10 @@ impl FlitInput {
         !self.urgent.is_empty()
     }
 
-    pub(super) fn receive(&mut self, vc: usize, words: &[u64], is_head: bool) {
-        let (arrived, free) = self.buffer.receive_many(vc, words, is_head);
+    pub(super) fn receive(&mut self, vc: usize, flit: Flit) {
+        let (arrived, is_free) = self.buffer.receive(vc, flit);
         self.arrived[vc] += arrived;
-        self.freed[vc] += free;
+        self.freed[vc] += u32::from(is_free);
     }
 
     /// No more comes of the packets that are under way.
