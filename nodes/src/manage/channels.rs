@@ -99,7 +99,7 @@ pub struct Loaded {
     pub unseen: Option<&'static str>,
     /// The circle that the tables before allowed: what waits in it already is not freed by tables.
     pub circle_before: Option<String>,
-    /// A signal ended it before all was written.
+    /// A signal ended it before all was written and read back.
     pub interrupted: bool,
 }
 
@@ -189,7 +189,8 @@ pub fn load(
     for wanted in new {
         loading.read_back(wanted);
     }
-    loading.loaded.interrupted = stop();
+    let mut failed = loading.loaded.failed.iter();
+    loading.loaded.interrupted = failed.any(|failed| failed.why == INTERRUPTED);
     Ok(loading.loaded)
 }
 
@@ -331,7 +332,7 @@ impl Loaded {
         if self.interrupted {
             let _ = writeln!(
                 out,
-                "interrupted: what follows was written, and the rest was not"
+                "interrupted: what was not written, or not read back, follows what was"
             );
         }
         for Changed {

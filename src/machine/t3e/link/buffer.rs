@@ -5,8 +5,8 @@ use super::counters::FlitCounters;
 use crate::kit::ring::Ring;
 use crate::machine::t3e::format::{DataCheck, Flit, Header, MAX_PACKET_FLITS, Repair, VCS};
 
-/// The queue of a virtual channel: half a cache line, since what limits virtual time is the memory
-/// that all routers of a machine take.
+/// The queue of a virtual channel: half a cache line, since the routers of a large machine do not
+/// fit into what is close to a core.
 #[derive(Clone, Debug)]
 struct Channel {
     words: Ring<u64>,
