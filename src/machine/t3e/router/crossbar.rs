@@ -478,7 +478,7 @@ impl Crossbar {
     /// once.
     #[inline]
     fn forward(&mut self, port: usize, vc: usize, cycle: &mut Cycle, ports: &mut impl FlitPorts) {
-        match self.at_once > 1 && port != MEMORY {
+        match self.at_once > 1 {
             true => self.forward_many(port, vc, cycle, ports),
             false => self.forward_one(port, vc, cycle, ports),
         }

@@ -1,6 +1,6 @@
 //! Packets as a whole, where cycles have no length.
 
-use super::{Crossbar, Cycle, FlitPorts, Front, MEMORY};
+use super::{Crossbar, Cycle, Flit, FlitPorts, Front, MEMORY};
 
 impl Crossbar {
     /// As many flits of the packet at the front of `vc`, which flows, as there are and as there is
@@ -23,7 +23,16 @@ impl Crossbar {
         *left -= flits;
         let header = input.take_header(vc);
         input.leave(vc, flits.into());
-        ports.transfer((port, vc), (out, to), header, flits.into());
+        if port == MEMORY {
+            let mut header = header;
+            for _ in 0..flits {
+                let (word, is_head) = (self.memory.take_out(vc), header.is_some());
+                let word = header.take().unwrap_or(word);
+                ports.push(out, to, Flit::data(word, to, is_head));
+            }
+        } else {
+            ports.transfer((port, vc), (out, to), header, flits.into());
+        }
         cycle.used |= 1 << out;
         self.held |= 1 << out;
         self.moved |= 1 << port | 1 << out;
