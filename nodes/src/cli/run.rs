@@ -51,8 +51,8 @@ pub struct RunArgs {
     /// wait until what an earlier one has asked can no longer be mistaken for its own
     #[arg(long)]
     first: bool,
-    /// Look for frames this long before going to sleep
-    #[arg(long, value_name = "MICROSECONDS", default_value_t = 0)]
+    /// Look for frames this long before going to sleep, as long as that pays; 0: never
+    #[arg(long, value_name = "MICROSECONDS", default_value_t = 100)]
     spin: u64,
     /// Clock instead of the topology's: `free`, or `paced:N` (an emulated nanosecond takes N)
     #[arg(long, value_parser = parse_clock)]
