@@ -23,7 +23,7 @@ pub struct DirectRouter {
 /// The links of a router.
 #[derive(Debug)]
 struct Links {
-    ends: Box<[IdealEnd; PORTS]>,
+    ends: [IdealEnd; PORTS],
     /// Where each port's link ends.
     peers: [u32; PORTS],
     /// Ports whose link is down.
@@ -51,7 +51,7 @@ impl DirectRouter {
         Self {
             crossbar: Crossbar::new(route, table, processor),
             links: Links {
-                ends: Box::new(core::array::from_fn(|port| IdealEnd::new(depths(port)))),
+                ends: core::array::from_fn(|port| IdealEnd::new(depths(port))),
                 peers: [NO_SLOT; PORTS],
                 down: 0,
                 out: [Arrivals::default(); PORTS],
@@ -196,7 +196,7 @@ impl FlitPorts for Window<'_> {
 
     #[inline]
     fn front(&self, port: usize, vc: usize) -> u64 {
-        self.links.ends[port].buffer().front(vc)
+        self.links.ends[port].front(vc)
     }
 
     #[inline]
@@ -256,7 +256,7 @@ impl model::DirectRouter<T3e> for DirectRouter {
         for (vc, owed) in end.owed().into_iter().enumerate() {
             account.credits[vc] = end.credits(vc);
             // Their places are free and nobody knows.
-            account.queued[vc] = end.buffer().len(vc) + owed;
+            account.queued[vc] = end.len(vc) + owed;
         }
         account
     }
@@ -266,7 +266,7 @@ impl model::DirectRouter<T3e> for DirectRouter {
     }
 
     fn phits_inside(&self) -> u64 {
-        self.links.ends.iter().map(|end| end.buffer().flits()).sum()
+        self.links.ends.iter().map(|end| end.flits()).sum()
     }
 
     fn view(&self) -> ChipView {
