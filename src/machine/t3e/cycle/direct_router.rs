@@ -1,5 +1,7 @@
 //! A router with its links: a crossbar, and the link end of each port.
 
+use core::hint::black_box;
+
 use super::T3e;
 use super::credits::{CYCLES, Returned};
 use super::terminal::places;
@@ -237,6 +239,14 @@ impl model::DirectRouter<T3e> for DirectRouter {
             exchange.send(self.links.peers[port], out);
         }
         crossbar.next_cycle().is_some() || self.links.owing != 0
+    }
+
+    #[inline]
+    fn look_ahead(&self) {
+        let links = &self.links;
+        let ends = links.ends.iter().fold(0, |all, end| all ^ end.credits(0));
+        let outs = links.out[0].phits | links.out[PROCESSOR].phits | links.sent[0];
+        black_box(self.crossbar.look_ahead() ^ outs ^ u64::from(ends ^ links.peers[0]));
     }
 
     fn peer(&self, port: usize) -> Option<u32> {
