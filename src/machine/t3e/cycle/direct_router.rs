@@ -1,5 +1,7 @@
 //! A router with its links: a crossbar, and the link end of each port.
 
+use core::hint::black_box;
+
 use super::T3e;
 use super::credits::{CYCLES, Returned};
 use super::terminal::places;
@@ -23,7 +25,7 @@ pub struct DirectRouter {
 /// The links of a router.
 #[derive(Debug)]
 struct Links {
-    ends: Box<[IdealEnd; PORTS]>,
+    ends: [IdealEnd; PORTS],
     /// Where each port's link ends.
     peers: [u32; PORTS],
     /// Ports whose link is down.
@@ -51,7 +53,7 @@ impl DirectRouter {
         Self {
             crossbar: Crossbar::new(route, table, processor),
             links: Links {
-                ends: Box::new(core::array::from_fn(|port| IdealEnd::new(depths(port)))),
+                ends: core::array::from_fn(|port| IdealEnd::new(depths(port))),
                 peers: [NO_SLOT; PORTS],
                 down: 0,
                 out: [Arrivals::default(); PORTS],
@@ -196,7 +198,7 @@ impl FlitPorts for Window<'_> {
 
     #[inline]
     fn front(&self, port: usize, vc: usize) -> u64 {
-        self.links.ends[port].buffer().front(vc)
+        self.links.ends[port].front(vc)
     }
 
     #[inline]
@@ -239,6 +241,14 @@ impl model::DirectRouter<T3e> for DirectRouter {
         crossbar.next_cycle().is_some() || self.links.owing != 0
     }
 
+    #[inline]
+    fn look_ahead(&self) {
+        let links = &self.links;
+        let ends = links.ends.iter().fold(0, |all, end| all ^ end.credits(0));
+        let outs = links.out[0].phits | links.out[PROCESSOR].phits | links.sent[0];
+        black_box(self.crossbar.look_ahead() ^ outs ^ u64::from(ends ^ links.peers[0]));
+    }
+
     fn peer(&self, port: usize) -> Option<u32> {
         Some(self.links.peers[port]).filter(|&slot| slot != NO_SLOT)
     }
@@ -256,7 +266,7 @@ impl model::DirectRouter<T3e> for DirectRouter {
         for (vc, owed) in end.owed().into_iter().enumerate() {
             account.credits[vc] = end.credits(vc);
             // Their places are free and nobody knows.
-            account.queued[vc] = end.buffer().len(vc) + owed;
+            account.queued[vc] = end.len(vc) + owed;
         }
         account
     }
@@ -266,7 +276,7 @@ impl model::DirectRouter<T3e> for DirectRouter {
     }
 
     fn phits_inside(&self) -> u64 {
-        self.links.ends.iter().map(|end| end.buffer().flits()).sum()
+        self.links.ends.iter().map(|end| end.flits()).sum()
     }
 
     fn view(&self) -> ChipView {

@@ -2,42 +2,11 @@
 
 use super::config::Depths;
 use super::counters::FlitCounters;
+use super::queues::{Queues, Rings};
 use crate::kit::ring::Ring;
 use crate::machine::t3e::format::{DataCheck, Flit, Header, MAX_PACKET_FLITS, Repair, VCS};
 
-/// The queue of a virtual channel: half a cache line, since the routers of a large machine do not
-/// fit into what is close to a core.
-#[derive(Clone, Debug)]
-struct Channel {
-    words: Ring<u64>,
-    /// Position of the oldest flit, which wraps, and flits there are.
-    first: u16,
-    len: u16,
-    /// Flits that there is room for.
-    places: u16,
-    /// Flits that lie in no place which the other end knows of.
-    excess: u16,
-}
-
-const _: () = assert!(size_of::<Channel>() == 32);
 const _: () = assert!((Depths::LIVE.adaptive as u32 + 1) * MAX_PACKET_FLITS as u32 <= 1 << 15);
-
-impl Channel {
-    #[inline]
-    fn push(&mut self, word: u64) {
-        if u64::from(self.len) == self.words.slots() {
-            self.words.grow(self.first.into());
-        }
-        *self.words.get_mut(self.end()) = word;
-        self.len += 1;
-    }
-
-    /// Position behind the youngest flit.
-    #[inline]
-    fn end(&self) -> u64 {
-        u64::from(self.first) + u64::from(self.len)
-    }
-}
 
 /// The packet that comes in on a virtual channel.
 #[derive(Clone, Copy, Debug, Default)]
@@ -53,7 +22,10 @@ struct Coming {
 /// end of a session cuts off is made up by words that no check takes for right.
 #[derive(Clone, Debug)]
 pub struct FlitBuffer {
-    channels: [Channel; VCS],
+    queues: Queues,
+    rings: Rings,
+    /// Flits of each channel that lie in no place which the other end knows of.
+    excess: [u16; VCS],
     coming: [Coming; VCS],
     /// It is where packets end, and corrects them.
     corrects: bool,
@@ -67,24 +39,11 @@ impl FlitBuffer {
     pub fn new(depths: Depths) -> Self {
         // A packet that is made up may take up more than was promised: at worst each place has a
         // header, and the rest of its packet is made up.
-        Self::with_slots(depths, |places| (places + 1) * MAX_PACKET_FLITS as u32)
-    }
-
-    /// The same where nothing is ever wrong.
-    pub fn ideal(depths: Depths) -> Self {
-        Self::with_slots(depths, |places| places)
-    }
-
-    fn with_slots(depths: Depths, most: impl Fn(u32) -> u32) -> Self {
-        let channel = |vc| Channel {
-            words: Ring::new(most(depths.of(vc))),
-            first: 0,
-            len: 0,
-            places: depths.of(vc) as u16,
-            excess: 0,
-        };
+        let most = |vc| (depths.of(vc) + 1) * MAX_PACKET_FLITS as u32;
         Self {
-            channels: core::array::from_fn(channel),
+            queues: Queues::new(depths),
+            rings: core::array::from_fn(|vc| Ring::new(most(vc))),
+            excess: [0; VCS],
             coming: Default::default(),
             corrects: false,
             doubtful: 0,
@@ -115,8 +74,7 @@ impl FlitBuffer {
         if flit.control.is_head() && self.coming[vc].flits > 0 {
             made_up = self.give_up(vc);
         }
-        let channel = &self.channels[vc];
-        if channel.len >= channel.places + channel.excess {
+        if !self.queues.has_place(vc, self.excess[vc]) {
             // It never had a place that could be free.
             self.counters.rx_overflows += 1;
             return (made_up, false);
@@ -134,7 +92,6 @@ impl FlitBuffer {
         if is_head && !self.begin(vc, flit.word) {
             return false;
         }
-        let channel = &mut self.channels[vc];
         if !is_head {
             let coming = &mut self.coming[vc];
             if coming.flits == 0 {
@@ -143,13 +100,13 @@ impl FlitBuffer {
             }
             coming.check.add(flit.word);
             coming.flits -= 1;
-            channel.push(flit.word);
+            self.queues.push(&mut self.rings, vc, flit.word);
             if coming.flits == 0 && coming.check.bits() != coming.carried {
                 self.found_wrong(vc);
             }
             return true;
         }
-        channel.push(flit.word);
+        self.queues.push(&mut self.rings, vc, flit.word);
         true
     }
 
@@ -160,34 +117,23 @@ impl FlitBuffer {
         if !self.corrects {
             return;
         }
-        let channel = &mut self.channels[vc];
+        let ring = &mut self.rings[vc];
         let coming = &self.coming[vc];
-        let end = channel.end();
+        // Positions wrap with sixteen bits, and so do places in a ring.
+        let end = u64::from(self.queues.end(vc)) + (1 << 16);
         let count = coming.check.words().into();
         let mut words = [0; MAX_PACKET_FLITS];
         let places = end - count as u64..end;
         for (place, word) in places.clone().zip(&mut words) {
-            *word = channel.words.get(place);
+            *word = ring.get(place);
         }
         match DataCheck::repair(&mut words[..count], coming.carried) {
             Repair::Hopeless => self.counters.rx_hopeless_packets += 1,
             _ => self.counters.rx_corrected_packets += 1,
         }
         for (place, word) in places.zip(words) {
-            *channel.words.get_mut(place) = word;
+            *ring.get_mut(place) = word;
         }
-    }
-
-    /// The same where nothing is ever wrong: a flit of what an ideal link carries. Whether it found
-    /// its place.
-    #[inline]
-    pub fn receive_ideal(&mut self, vc: usize, word: u64) -> bool {
-        let channel = &mut self.channels[vc];
-        let has_place = channel.len < channel.places;
-        if has_place {
-            channel.push(word);
-        }
-        has_place
     }
 
     /// A packet begins. Whether its header can be read.
@@ -216,7 +162,6 @@ impl FlitBuffer {
     /// Makes up what the packet lacks that comes in on `vc`, with words that leave two bits wrong.
     /// Returns the flits made up.
     pub fn complete(&mut self, vc: usize) -> u32 {
-        let channel = &mut self.channels[vc];
         let coming = &mut self.coming[vc];
         let lacks = u32::from(core::mem::take(&mut coming.flits));
         for left in (0..lacks).rev() {
@@ -231,7 +176,7 @@ impl FlitBuffer {
             let last = [0, 1, 2, 3].into_iter().find(hopeless).unwrap_or(0);
             let word = if left == 0 { last } else { 0 };
             coming.check.add(word);
-            channel.push(word);
+            self.queues.push(&mut self.rings, vc, word);
         }
         self.counters.rx_truncated_packets += u64::from(lacks > 0);
         lacks
@@ -241,7 +186,7 @@ impl FlitBuffer {
     /// made up.
     pub fn give_up(&mut self, vc: usize) -> u32 {
         let made_up = self.complete(vc);
-        self.channels[vc].excess += made_up as u16;
+        self.excess[vc] += made_up as u16;
         made_up
     }
 
@@ -250,7 +195,7 @@ impl FlitBuffer {
     /// after each flit.
     pub fn doubtful(&self, vc: usize) -> Option<u64> {
         let is_doubtful = self.coming[vc].flits > 0 && self.doubtful >> vc & 1 != 0;
-        is_doubtful.then_some(u64::from(self.channels[vc].end() as u16) + 1)
+        is_doubtful.then_some(u64::from(self.queues.end(vc)) + 1)
     }
 
     /// Whether there may be such a packet.
@@ -262,15 +207,13 @@ impl FlitBuffer {
     /// The oldest flit of a channel that has one.
     #[inline]
     pub fn front(&self, vc: usize) -> u64 {
-        let channel = &self.channels[vc];
-        channel.words.get(channel.first.into())
+        self.queues.get(&self.rings, vc, 0)
     }
 
     /// The `at`-th flit of a channel that has so many.
     #[inline]
     pub fn get(&self, vc: usize, at: u32) -> u64 {
-        let channel = &self.channels[vc];
-        channel.words.get(u64::from(channel.first) + u64::from(at))
+        self.queues.get(&self.rings, vc, at as u16)
     }
 
     /// Takes the oldest flit of a channel, and whether a place is free for another.
@@ -279,24 +222,10 @@ impl FlitBuffer {
     /// If it has none.
     #[inline]
     pub fn pop(&mut self, vc: usize) -> (u64, bool) {
-        let channel = &mut self.channels[vc];
-        assert!(channel.len > 0, "a flit is taken that is there");
-        let word = channel.words.get(channel.first.into());
-        channel.first = channel.first.wrapping_add(1);
-        channel.len -= 1;
-        let has_place = channel.excess == 0;
-        channel.excess -= u16::from(!has_place);
+        let word = self.queues.pop(&self.rings, vc);
+        let has_place = self.excess[vc] == 0;
+        self.excess[vc] -= u16::from(!has_place);
         (word, has_place)
-    }
-
-    /// The same where nothing is ever wrong. What comes into a queue without flits lies where the
-    /// last ones lay.
-    #[inline]
-    pub fn pop_ideal(&mut self, vc: usize) -> u64 {
-        let (word, _) = self.pop(vc);
-        let channel = &mut self.channels[vc];
-        channel.first *= u16::from(channel.len > 0);
-        word
     }
 
     /// Takes as many of the oldest flits of a channel as `words` has places, and how many places are
@@ -306,24 +235,21 @@ impl FlitBuffer {
     /// If there are fewer.
     #[inline]
     pub fn pop_many(&mut self, vc: usize, words: &mut [u64]) -> u32 {
-        let channel = &mut self.channels[vc];
         let count = words.len() as u16;
-        assert!(channel.len >= count, "flits are taken that are there");
-        let [first, second] = channel.words.slices(channel.first.into(), words.len());
+        let first = self.queues.leave(vc, count);
+        let [first, second] = self.rings[vc].slices(first.into(), words.len());
         let (front, back) = words.split_at_mut(first.len());
         front.copy_from_slice(first);
         back.copy_from_slice(second);
-        channel.first = channel.first.wrapping_add(count);
-        channel.len -= count;
-        let excess = channel.excess.min(count);
-        channel.excess -= excess;
+        let excess = self.excess[vc].min(count);
+        self.excess[vc] -= excess;
         (count - excess).into()
     }
 
     /// Flits of a channel.
     #[inline]
     pub fn len(&self, vc: usize) -> u32 {
-        self.channels[vc].len.into()
+        self.queues.len(vc).into()
     }
 
     /// Flits that the packet which comes in on a channel lacks.
@@ -334,25 +260,19 @@ impl FlitBuffer {
 
     /// Flits of all channels.
     pub fn flits(&self) -> u64 {
-        self.channels
-            .iter()
-            .map(|channel| u64::from(channel.len))
-            .sum()
+        self.queues.flits()
     }
 
     /// Begins a session in which the places are told that are free now. What lies in others takes
     /// them up without being told of.
     pub fn promise(&mut self) -> [u32; VCS] {
-        for channel in &mut self.channels {
-            channel.excess = channel.len.saturating_sub(channel.places);
-        }
+        self.excess = core::array::from_fn(|vc| self.queues.excess(vc));
         self.free()
     }
 
     /// Places that are free on each channel.
     pub fn free(&self) -> [u32; VCS] {
-        let free = |channel: &Channel| channel.places.saturating_sub(channel.len).into();
-        self.channels.each_ref().map(free)
+        core::array::from_fn(|vc| self.queues.free(vc).into())
     }
 }
 

@@ -64,25 +64,26 @@ fn counts_of(word: u64) -> [u32; VCS] {
     core::array::from_fn(|vc| (word >> (COUNT_BITS as usize * vc)) as u32 & MAX_COUNT)
 }
 
-/// What may be sent: a place of the other end for each flit.
+/// What may be sent: a place of the other end for each flit, [`MAX_COUNT`] on a channel at most.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Credits([u32; VCS]);
+pub struct Credits([u16; VCS]);
 
 impl Credits {
     /// That many.
-    pub const fn new(places: [u32; VCS]) -> Self {
-        Self(places)
+    pub fn new(places: [u32; VCS]) -> Self {
+        debug_assert!(places.iter().all(|&places| places <= MAX_COUNT));
+        Self(places.map(|places| places as u16))
     }
 
     /// Those of a channel.
     #[inline]
     pub const fn left(&self, vc: usize) -> u32 {
-        self.0[vc]
+        self.0[vc] as u32
     }
 
     /// Those of all channels.
-    pub const fn all(&self) -> [u32; VCS] {
-        self.0
+    pub fn all(&self) -> [u32; VCS] {
+        self.0.map(u32::from)
     }
 
     /// A flit is sent.
@@ -100,8 +101,11 @@ impl Credits {
     /// If there are fewer credits.
     #[inline]
     pub fn take_many(&mut self, vc: usize, flits: u32) {
-        assert!(self.0[vc] >= flits, "a flit is sent where there is a place");
-        self.0[vc] -= flits;
+        assert!(
+            self.left(vc) >= flits,
+            "a flit is sent where there is a place"
+        );
+        self.0[vc] -= flits as u16;
     }
 
     /// A place has become free.
@@ -115,10 +119,10 @@ impl Credits {
     #[inline]
     #[must_use]
     pub fn give_many(&mut self, vc: usize, places: u32) -> bool {
-        let left = self.0[vc] + places;
+        let left = self.left(vc) + places;
         let is_possible = left <= MAX_COUNT;
         if is_possible {
-            self.0[vc] = left;
+            self.0[vc] = left as u16;
         }
         is_possible
     }

@@ -15,6 +15,7 @@ mod end;
 mod ideal;
 mod input;
 mod noise;
+mod queues;
 #[cfg(test)]
 pub(crate) mod sabotage;
 #[cfg(test)]

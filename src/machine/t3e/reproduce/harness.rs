@@ -135,7 +135,7 @@ impl FlitPorts for Wires<'_> {
     }
 
     fn front(&self, port: usize, vc: usize) -> u64 {
-        self.ends[port].buffer().front(vc)
+        self.ends[port].front(vc)
     }
 
     fn pop(&mut self, port: usize, vc: usize) -> u64 {

@@ -180,6 +180,21 @@ impl Crossbar {
         &self.counters
     }
 
+    /// Reads a word of each cache line that cycles decide by, for its owner to have them close.
+    #[inline]
+    pub fn look_ahead(&self) -> u64 {
+        let lines = self.cycle ^ self.counters.flits ^ self.moved;
+        let inputs = self
+            .inputs
+            .iter()
+            .fold(0, |all, input| all ^ input.channels);
+        let outputs = self
+            .outputs
+            .iter()
+            .fold(0, |all, output| all ^ output.wanted);
+        lines ^ u64::from(inputs ^ outputs)
+    }
+
     /// Flits in the inputs, as far as the crossbar has heard of them.
     pub fn flits(&self) -> u64 {
         let held = self.inputs[..PORTS].iter().flat_map(|input| input.held);
