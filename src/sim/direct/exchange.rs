@@ -7,6 +7,8 @@
 //! whose content is taken out when the window ends and lies in packed form until the window in
 //! which it arrives: what is not under way takes no memory.
 
+use prefetch_index::prefetch_index;
+
 use super::coming::Coming;
 use super::model::Lanes;
 use crate::kit::bits;
@@ -148,6 +150,20 @@ impl<L: Lanes> Exchange<L> {
             write: set(),
             filled: Vec::new(),
             later: Vec::new(),
+        }
+    }
+
+    /// Has what arrives at a chip brought close to the core.
+    #[inline]
+    pub(crate) fn fetch(&self, chip: usize) {
+        const LINE_BYTES: usize = 64;
+        let first = chip * L::CHIP_LANES;
+        for lane in (0..L::CHIP_LANES).step_by(LINE_BYTES / size_of::<Arrivals<L>>()) {
+            prefetch_index(&self.read.arrivals, first + lane);
+        }
+        let phits = L::CHIP_LANES * self.window;
+        for phit in (0..phits).step_by(LINE_BYTES / size_of::<L::Phit>()) {
+            prefetch_index(&self.read.phits, first * self.window + phit);
         }
     }
 

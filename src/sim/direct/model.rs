@@ -394,10 +394,9 @@ pub trait DirectRouter<M: CycleModel>: Debug + Send {
     /// Runs the cycles of a window from `base` on. Returns whether there is something to do after
     /// it even if nothing arrives.
     fn run(&mut self, chip: usize, base: u64, exchange: &mut Exchange<M::Direct>) -> bool;
-    /// Reads what [`run`](Self::run) decides by, while the router before it runs: what a large
-    /// machine does not have close to the core comes all at once then, not line by line.
+    /// Has what [`run`](Self::run) needs brought close to the core, while a router before it runs.
     #[inline]
-    fn look_ahead(&self) {}
+    fn fetch(&self) {}
     /// Where a port's link ends.
     fn peer(&self, port: usize) -> Option<u32>;
     /// The link end of a port.

@@ -166,7 +166,8 @@ impl<M: CycleModel> Partition<M> {
             let due = self.exchange.read.due_chips.take_word(word);
             for index in bits(due).map(|bit| word * 64 + bit) {
                 if let Some(next) = self.routers.get(index + 1) {
-                    next.look_ahead();
+                    next.fetch();
+                    self.exchange.fetch(index + 1);
                 }
                 if self.routers[index].run(index, base, &mut self.exchange) {
                     self.exchange.write.due_chips.set(index);

@@ -7,7 +7,7 @@ use crate::sim::direct::model::MAX_VCS;
 pub(super) const CYCLES: usize = 4;
 
 /// Bits of one cycle.
-const CYCLE_BITS: usize = 8;
+pub(super) const CYCLE_BITS: usize = 8;
 
 /// The credits that come back on a link in one window: at most one in a cycle, whose byte is its
 /// channel and one.
@@ -20,6 +20,13 @@ impl Returned {
     pub(super) const fn get(self, cycle: usize) -> Option<usize> {
         let found = self.0 >> (CYCLE_BITS * cycle) & 0xff;
         (found as usize).checked_sub(1)
+    }
+
+    /// The lowest bit of each cycle's byte, where there is a credit.
+    #[inline]
+    pub(super) const fn cycles(self) -> u32 {
+        const _: () = assert!(VCS < 8);
+        (self.0 | self.0 >> 1 | self.0 >> 2) & 0x0101_0101
     }
 
     /// A credit of `vc` in a cycle that has none.

@@ -1,9 +1,9 @@
 //! A router with its links: a crossbar, and the link end of each port.
 
-use core::hint::black_box;
+use prefetch_index::prefetch_index;
 
 use super::T3e;
-use super::credits::{CYCLES, Returned};
+use super::credits::{CYCLE_BITS, CYCLES, Returned};
 use super::terminal::places;
 use crate::kit::bits;
 use crate::machine::t3e::format::{Flit, FlitKind, VCS};
@@ -19,7 +19,6 @@ use crate::sim::direct::model::{self, ChipView, NO_SLOT, PortAccount};
 pub struct DirectRouter {
     crossbar: Crossbar,
     links: Links,
-    forwarded: u64,
 }
 
 /// The links of a router.
@@ -61,7 +60,6 @@ impl DirectRouter {
                 sent: [0; PORTS],
                 overflows: 0,
             },
-            forwarded: 0,
         }
     }
 
@@ -104,30 +102,28 @@ impl DirectRouter {
 
 /// Bits of a port where those of all are in one number, one for each cycle of a window.
 const PORT_CYCLES: usize = CYCLES;
-const _: () = assert!(PORT_CYCLES * PORTS <= 64);
+const _: () = assert!(PORT_CYCLES * PORTS <= 64 && PORTS <= CYCLE_BITS);
 
 /// The credits that come back to a router in one window.
 #[derive(Clone, Copy, Debug, Default)]
 struct Credited {
     /// By the port.
     returned: [Returned; PORTS],
-    /// By the cycle, ports with one, one bit each.
-    ports: [u8; CYCLES],
+    /// By the cycle, a byte each: ports with one, one bit each.
+    ports: u32,
 }
 
 impl Credited {
     #[inline]
     fn add(&mut self, port: usize, returned: Returned) {
         self.returned[port] = returned;
-        for (cycle, ports) in self.ports.iter_mut().enumerate() {
-            *ports |= u8::from(returned.get(cycle).is_some()) << port;
-        }
+        self.ports |= returned.cycles() << port;
     }
 
     /// Those of a cycle: ports and channels.
     #[inline]
     fn of(&self, cycle: usize) -> impl Iterator<Item = (usize, usize)> {
-        bits(self.ports[cycle].into())
+        bits(u64::from(self.ports >> (CYCLE_BITS * cycle) & 0xff))
             .filter_map(move |port| Some((port, self.returned[port].get(cycle)?)))
     }
 }
@@ -193,6 +189,7 @@ impl FlitPorts for Window<'_> {
     fn push(&mut self, port: usize, vc: usize, flit: Flit) {
         self.links.ends[port].send(vc);
         self.links.out[port].phits |= 1 << self.now;
+        self.links.sent[port] += 1;
         self.flits[self.links.peers[port] as usize * self.size + self.now] = flit;
     }
 
@@ -233,20 +230,23 @@ impl model::DirectRouter<T3e> for DirectRouter {
         window.return_until(size);
         for port in bits(self.links.filled()) {
             let out = core::mem::take(&mut self.links.out[port]);
-            let flits = u64::from(out.phits.count_ones());
-            self.forwarded += flits;
-            self.links.sent[port] += flits;
             exchange.send(self.links.peers[port], out);
         }
         crossbar.next_cycle().is_some() || self.links.owing != 0
     }
 
     #[inline]
-    fn look_ahead(&self) {
+    fn fetch(&self) {
+        self.crossbar.fetch();
         let links = &self.links;
-        let ends = links.ends.iter().fold(0, |all, end| all ^ end.credits(0));
-        let outs = links.out[0].phits | links.out[PROCESSOR].phits | links.sent[0];
-        black_box(self.crossbar.look_ahead() ^ outs ^ u64::from(ends ^ links.peers[0]));
+        for port in 0..PORTS {
+            prefetch_index(&links.ends, port);
+        }
+        for port in (0..PORTS).step_by(4) {
+            prefetch_index(&links.out, port);
+        }
+        prefetch_index(&links.peers, 0);
+        prefetch_index(&links.sent, 0);
     }
 
     fn peer(&self, port: usize) -> Option<u32> {
@@ -282,7 +282,7 @@ impl model::DirectRouter<T3e> for DirectRouter {
     fn view(&self) -> ChipView {
         ChipView {
             phits_by_stage: [model::DirectRouter::phits_inside(self), 0, 0],
-            phit_hops: self.forwarded,
+            phit_hops: self.links.sent.iter().sum(),
             overflows: self.links.overflows,
             ..view(self.crossbar.counters())
         }

@@ -8,6 +8,8 @@ mod whole;
 
 use std::sync::Arc;
 
+use prefetch_index::prefetch_index;
+
 pub use self::counters::CrossbarCounters;
 use super::arrivals::{Arrivals, Frames, SLOTS};
 use super::input::{Front, Input, NONE, Wants};
@@ -180,19 +182,18 @@ impl Crossbar {
         &self.counters
     }
 
-    /// Reads a word of each cache line that cycles decide by, for its owner to have them close.
+    /// Has what every cycle needs brought close to the core.
     #[inline]
-    pub fn look_ahead(&self) -> u64 {
-        let lines = self.cycle ^ self.counters.flits ^ self.moved;
-        let inputs = self
-            .inputs
-            .iter()
-            .fold(0, |all, input| all ^ input.channels);
-        let outputs = self
-            .outputs
-            .iter()
-            .fold(0, |all, output| all ^ output.wanted);
-        lines ^ u64::from(inputs ^ outputs)
+    pub fn fetch(&self) {
+        for port in 0..PORTS {
+            prefetch_index(&self.inputs, port);
+            prefetch_index(&self.outputs, port);
+        }
+        prefetch_index(&self.arrivals, 0);
+        prefetch_index(&self.coming, 0);
+        prefetch_index(core::slice::from_ref(&self.cycle), 0);
+        prefetch_index(core::slice::from_ref(&self.counters.flits), 0);
+        prefetch_index(core::slice::from_ref(&self.registers), 0);
     }
 
     /// Flits in the inputs, as far as the crossbar has heard of them.
@@ -509,7 +510,7 @@ impl Crossbar {
     }
 
     /// The next flit of the packet at the front of `vc`, which flows, goes.
-    #[inline]
+    #[inline(always)]
     fn forward_one(
         &mut self,
         port: usize,
