@@ -8,8 +8,9 @@
 #   --link udp|ethernet   what carries the link frames (udp)
 #   --mtu N               of the interfaces (1500)
 #   --io auto|uring|plain how the processes do UDP (auto)
-#   --spin US             how long a process looks for frames before it goes to sleep, as long as that pays, in
-#                         microseconds (100): with 0 cores are left alone, and single answers come much later
+#   --spin US|auto        how long a process looks for frames before it goes to sleep, in microseconds, as long as
+#                         that pays: 100 makes single answers come much sooner, and keeps cores busy (auto: 100 where
+#                         no more than two processes share a core, else 0)
 #   --clock free|paced:N  clock instead of the topology's; paced: an emulated nanosecond takes N real ones
 #   --grain flit|packet   what moves through an Aries router at once (packets under a free-running clock, else flits)
 #   --loopback            no namespaces: UDP ports on 127.0.0.1, for where neither root nor user namespaces are
@@ -21,7 +22,7 @@
 # shellcheck source=lib.sh
 . "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/lib.sh"
 
-lab=$(phw_default_lab) topology='' link=udp mtu=1500 io=auto spin='' mode=netns timeout=30 keep=0 clock='' grain=''
+lab=$(phw_default_lab) topology='' link=udp mtu=1500 io=auto spin=auto mode=netns timeout=30 keep=0 clock='' grain=''
 
 parse() {
     while (( $# )); do
@@ -45,7 +46,7 @@ parse() {
     [[ $mode == netns || $link == udp ]] || phw_bad_call "--loopback has UDP links only"
     [[ $mtu =~ ^[1-9][0-9]{2,4}$ && $mtu -ge 576 && $mtu -le 65535 ]] || phw_bad_call "--mtu is 576 to 65535, not '$mtu'"
     [[ $io =~ ^(auto|uring|plain)$ ]] || phw_bad_call "--io is auto, uring or plain, not '$io'"
-    [[ -z $spin || $spin =~ ^[0-9]{1,9}$ ]] || phw_bad_call "--spin is whole microseconds, not '$spin'"
+    [[ $spin =~ ^(auto|[0-9]{1,9})$ ]] || phw_bad_call "--spin is whole microseconds or auto, not '$spin'"
     [[ $clock =~ ^(|free|paced:[1-9][0-9]{0,8})$ ]] || phw_bad_call "--clock is free or paced:N, not '$clock'"
     [[ $grain =~ ^(|flit|packet)$ ]] || phw_bad_call "--grain is flit or packet, not '$grain'"
     [[ $timeout =~ ^(0|[1-9][0-9]{0,5})$ ]] || phw_bad_call "--timeout is whole seconds, 999999 at most, not '$timeout'"
@@ -108,7 +109,7 @@ free_ports() {
 }
 
 describe() {
-    local error given=$topology file=$topology input=/dev/null
+    local error count given=$topology file=$topology input=/dev/null
     # What a shell hands over, as <(phitwire topology generate ...) does, can be read once; the limit is that of the
     # binaries. Anything else they look at first: it may be a device, or longer than there is room.
     case $given in
@@ -126,7 +127,10 @@ describe() {
     nodes=$(phw_plan_nodes "$lab")
     links=$(phw_plan_links "$lab")
     [[ -n $nodes && -n $links ]] || phw_die "$topology: no nodes or no links in it"
-    phw_need_room "$(wc -l <<<"$nodes")"
+    count=$(wc -l <<<"$nodes")
+    phw_need_room "$count"
+    # Where many share a core, one that looks keeps it from those that have something to do.
+    [[ $spin != auto ]] || spin=$(( count <= 2 * $(nproc) ? 100 : 0 ))
     local run
     if [[ $mode == loopback ]]; then
         run="--loopback $(free_ports "$(( 2 * $(wc -l <<<"$links") ))")"
@@ -134,7 +138,7 @@ describe() {
         run="--link $link --mtu $mtu"
     fi
     phw_write_env "$lab" MODE "$mode" LINK "$link" MTU "$mtu" TOPOLOGY "$topology" \
-        RUN_ARGUMENTS "$run --io $io${spin:+ --spin $spin}${clock:+ --clock $clock}${grain:+ --grain $grain}" BIN_DIR "$PHITWIRE_BIN_DIR"
+        RUN_ARGUMENTS "$run --io $io --spin $spin${clock:+ --clock $clock}${grain:+ --grain $grain}" BIN_DIR "$PHITWIRE_BIN_DIR"
     phw_open_lab "$lab"
 }
 

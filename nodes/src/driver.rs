@@ -207,7 +207,9 @@ impl<N: Driven> Driver<N> {
         }
         self.counters.sleeps += 1;
         let side = self.backend.wait(sleep)?;
-        self.spin.slept(now, self.clock.now());
+        let woken = self.clock.now();
+        let is_early = sleep.is_none_or(|sleep| clock::until(now, woken) < sleep);
+        self.spin.slept(now, woken, is_early);
         Ok(side)
     }
 
@@ -240,8 +242,9 @@ impl<N: Driven> Driver<N> {
 ///
 /// A sleep and the wake-up from it cost some microseconds of latency; looking costs a core. So the
 /// time spent looking is bounded, halves each time that it was in vain, and comes back when a
-/// sleep turns out to have been shorter than it. Between two looks the core is left to others that
-/// can run: with fewer cores than processes, one of them may be whom the frame comes from.
+/// sleep turns out to have been shorter than it, and ended before its time: looking for what the
+/// clock brings gains nothing. Between two looks the core is left to others that can run: with
+/// fewer cores than processes, one of them may be whom the frame comes from.
 #[derive(Clone, Copy, Debug)]
 struct Spin {
     limit: Duration,
@@ -278,9 +281,10 @@ impl Spin {
         self.since = None;
     }
 
-    fn slept(&mut self, from: Time, to: Time) {
+    /// It slept, and was woken by something else than the clock if that was `early`.
+    fn slept(&mut self, from: Time, to: Time, early: bool) {
         self.since = None;
-        if clock::until(from, to) < self.limit {
+        if early && clock::until(from, to) < self.limit {
             self.current = self.limit;
         }
     }
@@ -296,19 +300,21 @@ mod tests {
         let mut spin = Spin::new(Duration::from_micros(8));
         assert!(spin.keeps_on(us(0)) && spin.keeps_on(us(7)));
         assert!(!spin.keeps_on(us(8)), "the limit is over");
-        spin.slept(us(8), us(100));
+        spin.slept(us(8), us(100), true);
         assert!(
             spin.keeps_on(us(100)) && !spin.keeps_on(us(104)),
             "half of it"
         );
         for start in [200, 300, 400, 500] {
-            spin.slept(us(start - 50), us(start));
+            spin.slept(us(start - 50), us(start), true);
             spin.keeps_on(us(start));
             spin.keeps_on(us(start + 50));
         }
-        spin.slept(us(550), us(600));
+        spin.slept(us(550), us(600), true);
         assert!(!spin.keeps_on(us(600)), "given up");
-        spin.slept(us(600), us(603));
+        spin.slept(us(600), us(603), false);
+        assert!(!spin.keeps_on(us(603)), "it was the clock");
+        spin.slept(us(600), us(603), true);
         assert!(
             spin.keeps_on(us(603)),
             "a short sleep would have been worth spinning"
@@ -318,7 +324,7 @@ mod tests {
     #[test]
     fn a_limit_of_zero_never_spins() {
         let mut spin = Spin::new(Duration::ZERO);
-        spin.slept(Time::ZERO, Time::from_ns(1));
+        spin.slept(Time::ZERO, Time::from_ns(1), true);
         assert!(!spin.keeps_on(Time::from_ns(2)));
     }
 }

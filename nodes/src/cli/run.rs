@@ -52,7 +52,7 @@ pub struct RunArgs {
     #[arg(long)]
     first: bool,
     /// Look for frames this long before going to sleep, as long as that pays; 0: never
-    #[arg(long, value_name = "MICROSECONDS", default_value_t = 100)]
+    #[arg(long, value_name = "MICROSECONDS", default_value_t = 0)]
     spin: u64,
     /// Clock instead of the topology's: `free`, or `paced:N` (an emulated nanosecond takes N)
     #[arg(long, value_parser = parse_clock)]

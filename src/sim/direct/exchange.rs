@@ -7,6 +7,8 @@
 //! whose content is taken out when the window ends and lies in packed form until the window in
 //! which it arrives: what is not under way takes no memory.
 
+use core::ops::Range;
+
 use prefetch_index::prefetch_index;
 
 use super::coming::Coming;
@@ -93,6 +95,19 @@ pub(crate) fn delay_cycles(cycles: u64, by: usize, window: usize) -> [u64; 2] {
     [cycles << by & all, cycles >> (window - by)]
 }
 
+/// Has the cache lines of these elements brought close to the core.
+#[inline]
+fn fetch<T>(of: &[T], elements: Range<usize>) {
+    let by_line = const {
+        assert!(size_of::<T>() > 0 && size_of::<T>() <= 64);
+        64 / size_of::<T>()
+    };
+    for element in elements.clone().step_by(by_line) {
+        prefetch_index(of, element);
+    }
+    prefetch_index(of, elements.end - 1);
+}
+
 /// A set of small numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Bits(Vec<u64>);
@@ -156,15 +171,13 @@ impl<L: Lanes> Exchange<L> {
     /// Has what arrives at a chip brought close to the core.
     #[inline]
     pub(crate) fn fetch(&self, chip: usize) {
-        const LINE_BYTES: usize = 64;
         let first = chip * L::CHIP_LANES;
-        for lane in (0..L::CHIP_LANES).step_by(LINE_BYTES / size_of::<Arrivals<L>>()) {
-            prefetch_index(&self.read.arrivals, first + lane);
-        }
-        let phits = L::CHIP_LANES * self.window;
-        for phit in (0..phits).step_by(LINE_BYTES / size_of::<L::Phit>()) {
-            prefetch_index(&self.read.phits, first * self.window + phit);
-        }
+        let lanes = first..first + L::CHIP_LANES;
+        fetch(&self.read.arrivals, lanes.clone());
+        fetch(
+            &self.read.phits,
+            lanes.start * self.window..lanes.end * self.window,
+        );
     }
 
     /// Slot of the first lane of a chip's port.

@@ -396,7 +396,7 @@ pub trait DirectRouter<M: CycleModel>: Debug + Send {
     fn run(&mut self, chip: usize, base: u64, exchange: &mut Exchange<M::Direct>) -> bool;
     /// Has what [`run`](Self::run) needs brought close to the core, while a router before it runs.
     #[inline]
-    fn fetch(&self) {}
+    fn fetch(&self, _chip: usize, _exchange: &Exchange<M::Direct>) {}
     /// Where a port's link ends.
     fn peer(&self, port: usize) -> Option<u32>;
     /// The link end of a port.

@@ -164,10 +164,10 @@ impl<M: CycleModel> Partition<M> {
         }
         for word in 0..self.exchange.read.due_chips.words() {
             let due = self.exchange.read.due_chips.take_word(word);
-            for index in bits(due).map(|bit| word * 64 + bit) {
-                if let Some(next) = self.routers.get(index + 1) {
-                    next.fetch();
-                    self.exchange.fetch(index + 1);
+            let mut due = bits(due).map(|bit| word * 64 + bit).peekable();
+            while let Some(index) = due.next() {
+                if let Some(&next) = due.peek() {
+                    self.routers[next].fetch(next, &self.exchange);
                 }
                 if self.routers[index].run(index, base, &mut self.exchange) {
                     self.exchange.write.due_chips.set(index);

@@ -236,7 +236,8 @@ impl model::DirectRouter<T3e> for DirectRouter {
     }
 
     #[inline]
-    fn fetch(&self) {
+    fn fetch(&self, chip: usize, exchange: &Exchange<T3e>) {
+        exchange.fetch(chip);
         self.crossbar.fetch();
         let links = &self.links;
         for port in 0..PORTS {

@@ -352,6 +352,7 @@ mod tests {
     #[test]
     fn the_destination_corrects_what_can_be_corrected() {
         let mut buffer = FlitBuffer::correcting(Depths::PAPER);
+        buffer.queues = Queues::new(Depths::PAPER).beginning_at(u16::MAX - 3);
         let whole = packet(Command::Get8Data);
         for (wrong, corrected, hopeless) in [(1, 1, 0), (3, 1, 1)] {
             let mut flits = whole.flits().to_vec();

@@ -111,6 +111,7 @@ impl Credits {
     /// A place has become free.
     #[inline]
     pub fn give(&mut self, vc: usize) {
+        debug_assert!(self.left(vc) < MAX_COUNT, "a grant gives as many");
         self.0[vc] += 1;
     }
 

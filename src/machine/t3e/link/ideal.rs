@@ -9,8 +9,8 @@ use crate::machine::t3e::format::{Flit, VCS};
 /// [`FlitEnd`](super::FlitEnd), without a carrier, sessions and noise. When what travels arrives is
 /// its owner's business.
 ///
-/// All but the flits is in one cache line, and they are in the next: a machine has thousands of ends,
-/// and each is looked at in every window.
+/// All but the flits is in one cache line, and those of each channel begin another, where they lie
+/// while it runs empty: a machine has thousands of ends, and each is looked at in every window.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct IdealEnd {

@@ -57,14 +57,19 @@ impl Slots {
         Self([0; ALL_SLOTS])
     }
 
+    /// Slots of a channel.
     #[inline]
-    const fn index(vc: usize, at: u16) -> usize {
-        let slots = if vc == vc::ADAPTIVE {
+    const fn of(vc: usize) -> usize {
+        if vc == vc::ADAPTIVE {
             ADAPTIVE_SLOTS
         } else {
             SLOTS
-        };
-        vc * SLOTS + (at as usize & (slots - 1))
+        }
+    }
+
+    #[inline]
+    const fn index(vc: usize, at: u16) -> usize {
+        vc * SLOTS + (at as usize & (Self::of(vc) - 1))
     }
 }
 
@@ -80,8 +85,8 @@ impl Words for Slots {
     }
 
     #[inline]
-    fn make_room(&mut self, _: usize, _: u16, len: u16) {
-        debug_assert!(usize::from(len) < ADAPTIVE_SLOTS, "there is room for all");
+    fn make_room(&mut self, vc: usize, _: u16, len: u16) {
+        debug_assert!(usize::from(len) < Self::of(vc), "there is room for all");
     }
 }
 
@@ -107,6 +112,13 @@ impl Queues {
             len: [0; VCS],
             places: depths.all().map(|places| places as u16),
         }
+    }
+
+    /// The same with another first position.
+    #[cfg(test)]
+    pub fn beginning_at(mut self, first: u16) -> Self {
+        self.first = [first; VCS];
+        self
     }
 
     /// Whether there is room for another flit, and for `more` besides those that there is room for.
@@ -218,6 +230,23 @@ mod tests {
             short.flits(),
             came.iter().sum::<u64>() - went.iter().sum::<u64>()
         );
+    }
+
+    /// Positions wrap, and rings grow while they do.
+    #[test]
+    fn flits_come_out_as_they_came_where_positions_wrap() {
+        let mut rings: Rings = core::array::from_fn(|_| Ring::new(2_048));
+        assert!(rings[0].slots() < 600, "it has to grow");
+        let mut queues = Queues::new(Depths::LIVE).beginning_at(u16::MAX - 300);
+        for word in 0..600 {
+            queues.push(&mut rings, 3, word);
+        }
+        assert!(rings[3].slots() >= 600 && queues.end(3) < 600);
+        for word in 0..600 {
+            assert_eq!(queues.get(&rings, 3, (599 - word) as u16), 599);
+            assert_eq!(queues.pop(&rings, 3), word);
+        }
+        assert_eq!(queues.flits(), 0);
     }
 
     #[test]
