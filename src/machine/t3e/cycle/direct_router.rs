@@ -241,13 +241,13 @@ impl model::DirectRouter<T3e> for DirectRouter {
         self.crossbar.fetch();
         let links = &self.links;
         for port in 0..PORTS {
-            prefetch_index(&links.ends, port);
+            prefetch_index(links.ends.as_slice(), port);
         }
         for port in (0..PORTS).step_by(4) {
-            prefetch_index(&links.out, port);
+            prefetch_index(links.out.as_slice(), port);
         }
-        prefetch_index(&links.peers, 0);
-        prefetch_index(&links.sent, 0);
+        prefetch_index(links.peers.as_slice(), 0);
+        prefetch_index(links.sent.as_slice(), 0);
     }
 
     fn peer(&self, port: usize) -> Option<u32> {

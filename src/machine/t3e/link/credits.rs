@@ -64,7 +64,7 @@ fn counts_of(word: u64) -> [u32; VCS] {
     core::array::from_fn(|vc| (word >> (COUNT_BITS as usize * vc)) as u32 & MAX_COUNT)
 }
 
-/// What may be sent: a place of the other end for each flit, [`MAX_COUNT`] on a channel at most.
+/// What may be sent: a place of the other end for each flit, 4,095 on a channel at most.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Credits([u16; VCS]);
 

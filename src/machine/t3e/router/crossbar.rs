@@ -186,11 +186,11 @@ impl Crossbar {
     #[inline]
     pub fn fetch(&self) {
         for port in 0..PORTS {
-            prefetch_index(&self.inputs, port);
-            prefetch_index(&self.outputs, port);
+            prefetch_index(self.inputs.as_slice(), port);
+            prefetch_index(self.outputs.as_slice(), port);
         }
-        prefetch_index(&self.arrivals, 0);
-        prefetch_index(&self.coming, 0);
+        prefetch_index(self.arrivals.as_slice(), 0);
+        prefetch_index(self.coming.as_slice(), 0);
         prefetch_index(core::slice::from_ref(&self.cycle), 0);
         prefetch_index(core::slice::from_ref(&self.counters.flits), 0);
         prefetch_index(core::slice::from_ref(&self.registers), 0);
