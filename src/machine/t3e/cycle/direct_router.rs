@@ -6,7 +6,7 @@ use super::T3e;
 use super::credits::{CYCLE_BITS, CYCLES, Returned};
 use super::terminal::places;
 use crate::kit::bits;
-use crate::machine::t3e::format::{Flit, FlitKind, VCS};
+use crate::machine::t3e::format::{Flit, FlitKind, Header, VCS};
 use crate::machine::t3e::link::{Depths, IdealEnd};
 use crate::machine::t3e::router::{
     Crossbar, CrossbarCounters, FlitPorts, PORTS, PROCESSOR, RouterRegisters,
@@ -89,6 +89,11 @@ impl DirectRouter {
             let (port, cycle) = (place / PORT_CYCLES, place % PORT_CYCLES);
             let flit = exchange.read.phits[(first + port) * size + cycle];
             if let FlitKind::Data(vc) = flit.control.kind() {
+                if port == PROCESSOR && flit.control.is_head() {
+                    // It is looked up when it has come through the stages.
+                    let destination = Header::destination_in(flit.word);
+                    self.crossbar.table.fetch(destination);
+                }
                 if self.links.ends[port].receive(vc.into(), flit) {
                     self.crossbar.announce(base + cycle as u64, port, vc.into());
                 } else {

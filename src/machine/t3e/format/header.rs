@@ -255,6 +255,12 @@ impl Header {
         vc::of(self.command.is_response(), vc)
     }
 
+    /// The [`destination`](Self::destination) that a header flit says, with whatever bits are wrong.
+    #[inline]
+    pub const fn destination_in(word: u64) -> u16 {
+        (word >> 6) as u16 & 0xfff
+    }
+
     /// The number of the processor that a packet from a processor goes to.
     #[inline]
     pub const fn destination(&self) -> u16 {

@@ -1,6 +1,8 @@
 //! The look-up table of a router, by which packets of its processor find their way (paper, section
 //! 2).
 
+use prefetch_index::prefetch_index;
+
 use crate::machine::t3e::route::{Entry, Place};
 
 /// Entries of a table.
@@ -45,6 +47,13 @@ impl LookUpTable {
     pub fn set(&mut self, index: usize, entry: Option<Entry>) -> bool {
         let place = self.entries.get_mut(index);
         place.map(|place| *place = entry).is_some()
+    }
+
+    /// Has the entry of a processor brought close to the core.
+    #[inline]
+    pub fn fetch(&self, processor: u16) {
+        let entry = processor >> (2 * u16::from(self.in_fours));
+        prefetch_index(&self.entries, entry.into());
     }
 
     /// The entry of a processor. Above 544 processors the low bits of its number are those of the

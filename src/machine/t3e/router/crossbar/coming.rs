@@ -45,12 +45,12 @@ impl Crossbar {
         }
         for port in bits(core::mem::take(&mut self.coming[slot(now)]).into()) {
             let vc = self.arrivals[port].at(now);
-            self.ripening[slot(now + STAGES[port])] |= 1 << port;
             let input = &mut self.inputs[port];
             input.held[vc] += 1;
-            if input.held[vc] == 1 && port != PROCESSOR {
-                self.came_first(port, vc, cycle, ports);
+            if input.held[vc] == 1 && port != PROCESSOR && self.came_first(port, vc, cycle, ports) {
+                continue;
             }
+            self.ripening[slot(now + STAGES[port])] |= 1 << port;
         }
     }
 

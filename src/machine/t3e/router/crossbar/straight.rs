@@ -4,7 +4,8 @@ use super::{Crossbar, Cycle, FlitPorts, Front, STAGES, slot, vc};
 use crate::machine::t3e::route::Direction;
 
 impl Crossbar {
-    /// A flit came to a channel without any: it may go past the stages and the crossbar.
+    /// A flit came to a channel without any: it may go past the stages and the crossbar. Whether it
+    /// has gone.
     #[inline]
     pub(super) fn came_first(
         &mut self,
@@ -12,7 +13,7 @@ impl Crossbar {
         vc: usize,
         cycle: &mut Cycle,
         ports: &mut impl FlitPorts,
-    ) {
+    ) -> bool {
         match self.inputs[port].fronts[vc] {
             Front::Unknown => {
                 self.look_at(port, vc, ports);
@@ -22,19 +23,21 @@ impl Crossbar {
             Front::Flowing { out, vc: to, .. } if out == straight(port) => {
                 let (out, to) = (usize::from(out), usize::from(to));
                 let has_wires = self.outputs[out].is_held_for(to);
-                if has_wires && cycle.used >> out & 1 == 0 && ports.credits(out, to) > 0 {
+                let goes = has_wires && cycle.used >> out & 1 == 0 && ports.credits(out, to) > 0;
+                if goes {
                     self.pass(port, vc, cycle, ports);
                 }
+                return goes;
             }
             _ => {}
         }
+        false
     }
 
     /// A flit goes on that is not in the stages of its input.
     #[inline]
     fn pass(&mut self, port: usize, vc: usize, cycle: &mut Cycle, ports: &mut impl FlitPorts) {
         self.arrivals[port].take(self.cycle);
-        self.ripening[slot(self.cycle + STAGES[port])] &= !(1 << port);
         self.in_stages -= 1;
         let input = &mut self.inputs[port];
         // The crossbar never had it.
@@ -70,6 +73,7 @@ impl Crossbar {
         let out = usize::from(out);
         let is_free = cycle.used >> out & 1 == 0 && ports.takes(out);
         if is_free && self.outputs[out].lets_through(to) {
+            self.ripening[slot(self.cycle + STAGES[port])] &= !(1 << port);
             self.counters.straight_packets += 1;
             self.go((port, vc), wants, (out, to));
             self.pass(port, vc, cycle, ports);
