@@ -34,17 +34,20 @@ all_arrived() {
     jq -e '.sent == .acknowledged and .sent >= 1000 and .lost == 0 and .duplicated == 0 and .corrupted == 0 and .timed_out == 0' \
         "$1" >/dev/null || { cat -- "$1" "$1.err"; return 1; }
 }
-# load NAME SECONDS TABLES [--via maintenance ROUTER]: the tables, which are others than those before, go into the lab while it
-# has traffic for so long.
+# load NAME TABLES [--via maintenance ROUTER]: the tables, which are others than those before, go into the lab while it has
+# traffic, which ends when they are loaded and messages flow still.
 load() {
     local name=$1 runner
-    t_rate "$T_SCRATCH/load.json" --seconds "$2" --size 64 &
+    # A background job ignores SIGINT unless told otherwise.
+    env --default-signal=INT "$PHITWIRE_BIN_DIR/phitwire-msgrate" --lab "$LAB" --json --seconds 90 --size 64 \
+        >"$T_SCRATCH/load.json" 2>"$T_SCRATCH/load.json.err" &
     runner=$!
     under_way nic0
-    check "$name: they are loaded under traffic" manage channels "${@:3}"
+    check "$name: they are loaded under traffic" manage channels "${@:2}"
     check "$name: some were others, and all were read back" report_is '.failed == [] and .forced == null and (.changed | length) > 0'
     detail < <(jq -c '{registers, routers, changed: (.changed | length)}' "$T_SCRATCH/report")
-    check "$name: traffic goes on" kill -0 "$runner"
+    check "$name: traffic goes on" goes_on nic0
+    check "$name: it is told to end" kill -INT "$runner"
     settled "$runner"
     check "$name: everything has arrived once" all_arrived "$T_SCRATCH/load.json"
 }
@@ -55,11 +58,11 @@ channels() {
     check "tables are searched for" "${search[@]}" --output "$right"
     check "and others, by another seed" "${search[@]}" --seed 1 --output "$other"
     sed -E 's/"[01]{8}"/"00000000"/' "$right" >"$zeros"
-    load "other tables" 4 "$other"
-    load "tables of zeros, by maintenance packets" 12 "$zeros" --via maintenance r0
+    load "other tables" "$other"
+    load "tables of zeros, by maintenance packets" "$zeros" --via maintenance r0
     check "as a maintenance packet finds" test "$(t_ctl r3 get vc_table.0 --via maintenance r0 --json | jq .value)" = 0
     check_fails "there is no other way than maintenance" 'write .--via maintenance ROUTER' manage channels "$right" --via network r0
-    load "the first tables" 4 "$right"
+    load "the first tables" "$right"
     check "those are the description's" manage reroute
     check "as a reroute finds too" report_is '.status == "nothing-to-do" and .changed_routers == []'
 }
