@@ -217,7 +217,15 @@ enders() {
     check "$WHERE: all lanes come back" phw_until 20 wholly_up
     attack "training frames of an end that is disabled" --form disabled --count 2000 --rate 1000
     check "$WHERE: all links come back" phw_until 20 wholly_up
+    # All that was on its way is lost, and times out before the next is sent.
+    check "$WHERE: messages flow again" flow_again
     attack "training frames of an end without lanes" --form dead --count 100 --rate 1000
+}
+flow_again() {
+    local nic
+    for nic in $(phw_plan_nodes "$LAB" | grep '^nic'); do
+        goes_on "$nic" || { echo "those of $nic do not"; t_ctl "$nic" stats; cat -- "$T_SCRATCH/run.json.err"; return 1; }
+    done
 }
 # Takes up every attacked link from both of its ends.
 revive() {

@@ -101,7 +101,7 @@ impl Forge {
 
     /// Whether frames of this form speak as a training frame of the node, which passes only when a
     /// session begins.
-    fn needs_training(&self) -> bool {
+    pub fn needs_training(&self) -> bool {
         matches!(
             self.form,
             Form::Asks | Form::Disabled | Form::Dead | Form::Restarted
@@ -120,9 +120,14 @@ impl Forge {
         Some(&self.out)
     }
 
+    /// Whether what frames are made of has passed.
+    pub fn is_ready(&self) -> bool {
+        !self.recent.is_empty() && (self.training.is_some() || !self.needs_training())
+    }
+
     /// The next frame; `None` as long as what it is made of has not passed.
     pub fn make(&mut self) -> Option<&[u8]> {
-        if self.recent.is_empty() || self.needs_training() && self.training.is_none() {
+        if !self.is_ready() {
             return None;
         }
         let what = match self.form {

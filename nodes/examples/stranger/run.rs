@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::error::Error;
 use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -89,7 +90,8 @@ impl Report {
 /// When the lab or one of its interfaces is not there, or a packet socket may not be opened.
 pub fn run(options: &Options) -> Result<Report, Box<dyn Error>> {
     let ends = ends(&options.lab, &options.links)?;
-    let begin = Instant::now();
+    let (begin, waits) = (Instant::now(), AtomicUsize::new(ends.len()));
+    let waits = &waits;
     let sent = thread::scope(|scope| {
         let threads: Vec<_> = ends
             .iter()
@@ -97,7 +99,7 @@ pub fn run(options: &Options) -> Result<Report, Box<dyn Error>> {
             .map(|(stream, end)| {
                 let rng = Rng::new(options.seed, stream as u64);
                 scope.spawn(move || {
-                    Attack::open(end, options, rng)
+                    Attack::open(end, options, rng, waits)
                         .and_then(Attack::run)
                         .map_err(|error| error.to_string())
                 })
@@ -126,10 +128,17 @@ struct Attack<'a> {
     sent: Sent,
     begin: Instant,
     deadline: Instant,
+    /// Ends that have not heard yet what their frames are made of.
+    waits: &'a AtomicUsize,
 }
 
 impl<'a> Attack<'a> {
-    fn open(end: &End, options: &'a Options, rng: Rng) -> Result<Self, Box<dyn Error>> {
+    fn open(
+        end: &End,
+        options: &'a Options,
+        rng: Rng,
+        waits: &'a AtomicUsize,
+    ) -> Result<Self, Box<dyn Error>> {
         let records = matches!(options.form, Form::Copies | Form::Replay);
         let begin = Instant::now();
         Ok(Self {
@@ -139,6 +148,7 @@ impl<'a> Attack<'a> {
             sent: Sent::default(),
             begin,
             deadline: begin + Duration::from_secs(options.seconds),
+            waits,
         })
     }
 
@@ -267,10 +277,11 @@ impl<'a> Attack<'a> {
         Ok(())
     }
 
-    /// Frames made of those that pass.
+    /// Frames made of those that pass. Where a frame may end the session, nobody begins before all
+    /// ends can: on a link that is down nothing passes that the others could be made of.
     fn forge(&mut self) -> Result<(), Box<dyn Error>> {
         let mut forge = Forge::new(self.options.form, self.rng.clone());
-        let mut provoked = None;
+        let (mut provoked, mut waits) = (None, forge.needs_training());
         while !self.is_over() {
             let known = self.wire.is_known();
             let due = if known { self.due() } else { 0 };
@@ -290,9 +301,19 @@ impl<'a> Attack<'a> {
                 continue;
             }
             forge.set_udp(self.wire.is_udp());
-            for _ in 0..due {
+            if waits && forge.is_ready() {
+                self.waits.fetch_sub(1, Ordering::Relaxed);
+                waits = false;
+            }
+            let may_begin = !forge.needs_training() || self.waits.load(Ordering::Relaxed) == 0;
+            let before = self.sent.frames;
+            for _ in 0..if may_begin { due } else { 0 } {
                 let Some(frame) = forge.make() else { break };
                 self.send(frame)?;
+            }
+            if due > 0 && self.sent.frames == before {
+                // Waiting for what the frames are made of leaves the processor to those who send it.
+                thread::sleep(NAP);
             }
             let rested = provoked.is_none_or(|at: Instant| at.elapsed() >= PROVOCATION_INTERVAL);
             if rested && let Some(frame) = forge.provocation() {
