@@ -14,7 +14,7 @@
 # wanted, and are told behind them; netem runs beside netns, too, and scripts are checked beside the first build.
 #
 # --long makes the loss test 60 s per link kind, runs dragonflies and tori under all that netem has and on both kinds of links, and
-# attacks both machines on both kinds of links with twice the frames (as does PHITWIRE_LONG=1).
+# attacks both machines on both kinds of links with four times the frames (as does PHITWIRE_LONG=1).
 # Each case prints a TAP line, each part its time. Status 0 only when nothing failed and every skip has its reason.
 # shellcheck source=../netns-scripts/lib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/../netns-scripts/lib.sh"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A stranger on the wires. Both machines under the same list of attacks, on one link of every kind they have and from
-# both of its ends, 50,000 frames each on every link, while the lab runs at full rate: late copies, replays, frames of
+# both of its ends, 25,000 frames each on every link, while the lab runs at full rate: late copies, replays, frames of
 # other epochs, links, fabrics and ends, with fewer lanes, cut off, too long, with flipped bits, and random. Nothing is
 # lost, duplicated, corrupted or out of order; each frame that must not count is counted as dropped, which is exact while
 # the lab is at rest; afterwards every link is up with all its lanes, every process is the one it was and no larger than it
@@ -14,7 +14,7 @@ t_need_namespaces
 t_stranger
 
 # From each of a link's two ends.
-PER_END=${ATTACKS_PER_END:-$(( ${PHITWIRE_LONG:-0} == 0 ? 25000 : 50000 ))}
+PER_END=${ATTACKS_PER_END:-$(( ${PHITWIRE_LONG:-0} == 0 ? 12500 : 50000 ))}
 # Frames per second from each end: what leaves the lab its share of two cores. Replays go as fast as they can.
 RATE=${ATTACKS_RATE:-20000}
 # From each end while the lab is at rest, a second's worth.
@@ -224,7 +224,7 @@ enders() {
 flow_again() {
     local nic
     for nic in $(phw_plan_nodes "$LAB" | grep '^nic'); do
-        goes_on "$nic" || { echo "those of $nic do not"; t_ctl "$nic" stats; cat -- "$T_SCRATCH/run.json.err"; return 1; }
+        goes_on "$nic" || { t_ctl "$nic" stats; cat -- "$T_SCRATCH/run.json.err"; echo "those of $nic do not"; return 1; }
     done
 }
 # Takes up every attacked link from both of its ends.

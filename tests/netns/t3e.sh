@@ -35,11 +35,10 @@ all_arrived() {
         "$1" >/dev/null || { cat -- "$1" "$1.err"; return 1; }
 }
 # load NAME TABLES [--via maintenance ROUTER]: the tables, which are others than those before, go into the lab while it has
-# traffic, which ends when they are loaded and messages flow still.
+# traffic, which ends when they are loaded and messages still flow.
 load() {
     local name=$1 runner
-    # A background job ignores SIGINT unless told otherwise.
-    env --default-signal=INT "$PHITWIRE_BIN_DIR/phitwire-msgrate" --lab "$LAB" --json --seconds 90 --size 64 \
+    timeout --foreground -k 5 120 "$PHITWIRE_BIN_DIR/phitwire-msgrate" --lab "$LAB" --json --seconds 90 --size 64 \
         >"$T_SCRATCH/load.json" 2>"$T_SCRATCH/load.json.err" &
     runner=$!
     under_way nic0
@@ -47,7 +46,7 @@ load() {
     check "$name: some were others, and all were read back" report_is '.failed == [] and .forced == null and (.changed | length) > 0'
     detail < <(jq -c '{registers, routers, changed: (.changed | length)}' "$T_SCRATCH/report")
     check "$name: traffic goes on" goes_on nic0
-    check "$name: it is told to end" kill -INT "$runner"
+    check "$name: it is told to end" kill -TERM "$runner"
     settled "$runner"
     check "$name: everything has arrived once" all_arrived "$T_SCRATCH/load.json"
 }

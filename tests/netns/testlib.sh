@@ -124,9 +124,10 @@ puts_done() { t_ctl "$1" stats --json | jq '[.writes_done, .reads_done, .request
 under_way() {
     goes_on "$@" || not_ok "messages of $1 flow" "fewer than ${2:-1000} in 20 s"
 }
+# goes_on NODE [COUNT]: the same, as a condition.
 goes_on() {
     local start
-    start=$(puts_done "$1")
+    start=$(puts_done "$1") && [[ -n $start ]] || return 1
     phw_until 20 has_done "$1" $(( start + ${2:-1000} ))
 }
 has_done() { (( $(puts_done "$1") >= $2 )); }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::error::Error;
 use std::io;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -29,6 +29,8 @@ const NEW: Hearing = Hearing {
     backlog: 256 << 10,
     message: 4 << 10,
 };
+/// Most frames that are sent without listening between them.
+const BURST: u64 = 512;
 /// Of a sender with nothing due.
 const NAP: Duration = Duration::from_micros(500);
 /// Between two provocations.
@@ -90,8 +92,11 @@ impl Report {
 /// When the lab or one of its interfaces is not there, or a packet socket may not be opened.
 pub fn run(options: &Options) -> Result<Report, Box<dyn Error>> {
     let ends = ends(&options.lab, &options.links)?;
-    let (begin, waits) = (Instant::now(), AtomicUsize::new(ends.len()));
-    let waits = &waits;
+    let begin = Instant::now();
+    let others = &Others {
+        unready: AtomicUsize::new(ends.len()),
+        failed: AtomicBool::new(false),
+    };
     let sent = thread::scope(|scope| {
         let threads: Vec<_> = ends
             .iter()
@@ -99,8 +104,9 @@ pub fn run(options: &Options) -> Result<Report, Box<dyn Error>> {
             .map(|(stream, end)| {
                 let rng = Rng::new(options.seed, stream as u64);
                 scope.spawn(move || {
-                    Attack::open(end, options, rng, waits)
+                    Attack::open(end, options, rng, others)
                         .and_then(Attack::run)
+                        .inspect_err(|_| others.failed.store(true, Ordering::Relaxed))
                         .map_err(|error| error.to_string())
                 })
             })
@@ -120,6 +126,14 @@ pub fn run(options: &Options) -> Result<Report, Box<dyn Error>> {
     })
 }
 
+/// What the attacks out of all ends know of each other.
+struct Others {
+    /// Ends that have not yet heard what their frames are made of.
+    unready: AtomicUsize,
+    /// Whether one has ended with an error.
+    failed: AtomicBool,
+}
+
 /// The attack out of one end.
 struct Attack<'a> {
     options: &'a Options,
@@ -128,8 +142,7 @@ struct Attack<'a> {
     sent: Sent,
     begin: Instant,
     deadline: Instant,
-    /// Ends that have not heard yet what their frames are made of.
-    waits: &'a AtomicUsize,
+    others: &'a Others,
 }
 
 impl<'a> Attack<'a> {
@@ -137,7 +150,7 @@ impl<'a> Attack<'a> {
         end: &End,
         options: &'a Options,
         rng: Rng,
-        waits: &'a AtomicUsize,
+        others: &'a Others,
     ) -> Result<Self, Box<dyn Error>> {
         let records = matches!(options.form, Form::Copies | Form::Replay);
         let begin = Instant::now();
@@ -148,7 +161,7 @@ impl<'a> Attack<'a> {
             sent: Sent::default(),
             begin,
             deadline: begin + Duration::from_secs(options.seconds),
-            waits,
+            others,
         })
     }
 
@@ -162,7 +175,9 @@ impl<'a> Attack<'a> {
     }
 
     fn is_over(&self) -> bool {
-        self.sent.frames >= self.options.count || Instant::now() >= self.deadline
+        self.sent.frames >= self.options.count
+            || Instant::now() >= self.deadline
+            || self.others.failed.load(Ordering::Relaxed)
     }
 
     fn send(&mut self, frame: &[u8]) -> io::Result<()> {
@@ -180,7 +195,6 @@ impl<'a> Attack<'a> {
     /// How many frames may be sent now, by the rate; 0 after a nap, which beside a busy lab lasts
     /// some 20 ms.
     fn due(&self) -> u64 {
-        const BURST: u64 = 512;
         let left = self.options.count - self.sent.frames.min(self.options.count);
         if self.options.rate == 0 {
             return left.min(BURST);
@@ -281,12 +295,13 @@ impl<'a> Attack<'a> {
     /// ends can: on a link that is down nothing passes that the others could be made of.
     fn forge(&mut self) -> Result<(), Box<dyn Error>> {
         let mut forge = Forge::new(self.options.form, self.rng.clone());
-        let (mut provoked, mut waits) = (None, forge.needs_training());
+        let (mut provoked, mut ready) = (None, false);
+        let mut begun = !forge.needs_training();
         while !self.is_over() {
             let known = self.wire.is_known();
-            let due = if known { self.due() } else { 0 };
+            let due = if known && begun { self.due() } else { 0 };
             // As many as are sent, and one more for an end that knows nothing yet.
-            for _ in 0..=due {
+            for _ in 0..=if begun { due } else { BURST } {
                 let heard = &mut self.sent.heard;
                 let more = self.wire.listen(|sender, frame| {
                     *heard += u64::from(sender == Sender::Own);
@@ -300,18 +315,21 @@ impl<'a> Attack<'a> {
                 thread::sleep(Duration::from_micros(200));
                 continue;
             }
-            forge.set_udp(self.wire.is_udp());
-            if waits && forge.is_ready() {
-                self.waits.fetch_sub(1, Ordering::Relaxed);
-                waits = false;
+            if !ready && forge.is_ready() {
+                ready = true;
+                self.others.unready.fetch_sub(1, Ordering::Relaxed);
             }
-            let may_begin = !forge.needs_training() || self.waits.load(Ordering::Relaxed) == 0;
+            if !begun && self.others.unready.load(Ordering::Relaxed) == 0 {
+                begun = true;
+                self.begin = Instant::now();
+            }
+            forge.set_udp(self.wire.is_udp());
             let before = self.sent.frames;
-            for _ in 0..if may_begin { due } else { 0 } {
+            for _ in 0..due {
                 let Some(frame) = forge.make() else { break };
                 self.send(frame)?;
             }
-            if due > 0 && self.sent.frames == before {
+            if self.sent.frames == before {
                 // Waiting for what the frames are made of leaves the processor to those who send it.
                 thread::sleep(NAP);
             }
