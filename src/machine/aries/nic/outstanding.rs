@@ -77,7 +77,7 @@ pub(crate) enum Asker {
     TransactionEvent(u16),
     /// A traffic run.
     Traffic(RunRequest),
-    /// A channel of the block transfer engine.
+    /// A transfer of the block transfer engine, by its slot.
     Transfer(u8, TransferStep),
     /// The collective engine, with a number of its own.
     Collective(u32),
