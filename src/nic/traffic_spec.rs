@@ -262,8 +262,8 @@ pub enum SpecError {
     /// `addresses` is zero or above [`MAX_ADDRESSES`].
     #[error("{0} addresses per target: 1 to {MAX_ADDRESSES} are possible")]
     Addresses(u16),
-    /// A processor number has more than 15 bits.
-    #[error("processor {0} does not exist: numbers have 15 bits")]
+    /// Nobody has that number, or it has more than 15 bits.
+    #[error("there is no processor {0} in this network (numbers have 15 bits)")]
     Processor(u16),
     /// A processor is named twice. It would count as two, and what it receives as received twice.
     #[error("processor {0} is named twice")]

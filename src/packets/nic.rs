@@ -391,7 +391,10 @@ impl<E: TransferEnd> Device for TransferNic<E> {
             ("memory_bytes", json!(config.memory_bytes)),
             ("max_outstanding", json!(config.outstanding)),
         ];
-        Map::from_iter(facts.map(|(name, fact)| (name.to_owned(), fact)))
+        // Nobody has a way to it before it takes the number of another.
+        let spare = (config.number >= config.nics).then_some(("spare", json!(true)));
+        let facts = facts.into_iter().chain(spare);
+        facts.map(|(name, fact)| (name.to_owned(), fact)).collect()
     }
 
     fn begin_drain(&mut self, _: Time) {

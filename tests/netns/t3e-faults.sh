@@ -32,6 +32,9 @@ spares = 1
 request_timeout_ms = 3000
 TOML
 t_up phwf_t3e "$T_SCRATCH/torus.toml"
+rate_case "between all that are in use: the spare one is left out" 1000 --window 16 --seconds 1
+check_fails "and is no target before it has a number" 'spare one: nobody reaches it' \
+    "$PHITWIRE_BIN_DIR/phitwire-msgrate" --lab "$LAB" --from nic0 --to nic26 --seconds 1
 from=$(among 0 25 2) to=$(among 1 25 2)
 all=(--from "$from" --to "$to" --window 32)
 rate_case "between 25 of 27 processors, with a spare one" 1000 "${all[@]}" --seconds 1

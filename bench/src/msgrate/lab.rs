@@ -26,6 +26,8 @@ pub enum Role {
         /// The group that it is in, on machines that have groups.
         group: Option<u16>,
     },
+    /// A network interface that nobody reaches before it takes the number of another.
+    Spare,
     /// Not known: it does not answer.
     Silent,
 }
@@ -207,13 +209,16 @@ impl Lab for ControlLab {
             return Err(LabError::NotRunning(self.name.clone()));
         }
         let mut members = Vec::new();
-        let (mut dead, mut silent) = (Vec::new(), Vec::new());
+        let (mut dead, mut silent, mut spare) = (Vec::new(), Vec::new(), Vec::new());
         for name in nodes {
             match ask::<NodeInfo>(self, &name, &Request::Info) {
-                Ok(info) => members.push(Member {
-                    role: role(&name, &info)?,
-                    name,
-                }),
+                Ok(info) => {
+                    let role = role(&name, &info)?;
+                    if role == Role::Spare {
+                        spare.push(name.clone());
+                    }
+                    members.push(Member { role, name });
+                }
                 // A network is measured around its failures too.
                 Err(error) if error.is_of_dead_process() => dead.push(name),
                 Err(error) if error.is_silent() => {
@@ -234,6 +239,7 @@ impl Lab for ControlLab {
             "their processes are dead, only their sockets are there",
         );
         self.say_left_out(&silent, "their processes do not answer (are they stopped?)");
+        self.say_left_out(&spare, "spare ones (phitwire manage rename)");
         Ok(members)
     }
 
@@ -307,6 +313,7 @@ fn state_of(pid: u32, stat: &str) -> ProcessState {
 fn role(node: &str, info: &NodeInfo) -> Result<Role, LabError> {
     Ok(match (info.kind, info.processor) {
         (NodeKind::Router, _) => Role::Router,
+        (NodeKind::Nic, _) if info.spare => Role::Spare,
         (NodeKind::Nic, Some(processor)) => Role::Nic {
             processor,
             group: info.group,
@@ -334,6 +341,8 @@ mod tests {
         assert_eq!(of(plain), Some(nic(None)));
         let grouped = json!({"kind": "nic", "pid": 7, "processor": 7, "group": 2});
         assert_eq!(of(grouped), Some(nic(Some(2))));
+        let spare = json!({"kind": "nic", "pid": 7, "processor": 26, "spare": true});
+        assert_eq!(of(spare), Some(Role::Spare));
         for wrong in [
             json!({}),
             json!({"kind": "toaster", "pid": 7}),

@@ -188,7 +188,7 @@ fn as_nic(member: &Member) -> Option<Nic> {
             processor,
             group,
         }),
-        Role::Router | Role::Silent => None,
+        Role::Router | Role::Spare | Role::Silent => None,
     }
 }
 
@@ -199,6 +199,7 @@ fn find_nic(lab: &str, name: &str, members: &[Member], nics: &[Nic]) -> Result<N
     if let Some(member) = members.iter().find(|member| member.name == name) {
         return Err(match member.role {
             Role::Silent => RunError::Silent(name.to_owned()),
+            Role::Spare => RunError::Spare(name.to_owned()),
             _ => RunError::IsRouter(name.to_owned()),
         });
     }

@@ -72,6 +72,12 @@ pub enum RunError {
     /// A network interface was named that does not answer.
     #[error("`{0}` is there and does not answer: is its process stopped?")]
     Silent(String),
+    /// A network interface was named that has no number of its own.
+    #[error(
+        "`{0}` is a spare one: nobody reaches it before it takes the number of another \
+         (phitwire manage rename)"
+    )]
+    Spare(String),
     /// No target takes part, though some answer: their names, and why.
     #[error("nothing was sent: {0} refused the run: {1}")]
     Refused(String, String),

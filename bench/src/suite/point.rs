@@ -68,7 +68,7 @@ impl PointSuite {
     pub fn new(benchmark: &Benchmark, lab: &mut dyn Lab) -> Result<Self, RunError> {
         let number = |member: &Member| match member.role {
             Role::Nic { processor, .. } => Some(processor),
-            Role::Router | Role::Silent => None,
+            Role::Router | Role::Spare | Role::Silent => None,
         };
         let mut members = lab.members()?;
         members.retain(|member| number(member).is_some());

@@ -128,7 +128,7 @@ fn members(lab: &mut dyn Lab) -> Result<(Nics, BTreeSet<String>), UnitError> {
             Role::Router => {
                 routers.insert(member.name);
             }
-            Role::Silent => {}
+            Role::Spare | Role::Silent => {}
         }
     }
     nics.sort_by_key(|(_, number)| *number);

@@ -172,6 +172,10 @@ pub struct NodeInfo {
     /// The group that it is in, on machines that have groups.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<u16>,
+    /// Whether a network interface is a spare one, which nobody reaches before it takes the number
+    /// of another.
+    #[serde(default)]
+    pub spare: bool,
     /// Bytes of the largest message that a network interface can make.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_size: Option<u32>,
