@@ -105,51 +105,6 @@ fn packets(frames: &[Vec<u8>]) -> Vec<Vec<Flit>> {
 }
 
 #[test]
-fn a_transfer_goes_on_as_long_as_the_link_takes_it() {
-    let mut joined = Joined::new("");
-    joined.run(Duration::from_ms(1)); // Credits are announced.
-    let target = Target::Node(NODES[1]);
-    let long = BlockTransfer {
-        target,
-        ..transfer(block_put(0), 0, 1 << 16)
-    };
-    let now = joined.now;
-    joined.nics[0].transfer(now, 0, long).unwrap();
-    joined.nics[0].advance(now);
-    let posted = joined.nics[0].counters().puts_posted;
-    // Not those alone that may wait in front of the link; 14 flits each.
-    assert!(
-        (4096 / 14..4096 / 14 + 2 * 64).contains(&posted),
-        "{posted}"
-    );
-    joined.drain();
-    let mut ends = Vec::new();
-    joined.fetch(&mut ends);
-    assert_eq!(ends[0].outcome, Outcome::Done);
-}
-
-#[test]
-fn a_transfer_fills_four_fifths_of_a_long_cable() {
-    let mut joined = Joined::with([patient(0), patient(1)], "delay 1ms");
-    joined.run(Duration::from_ms(5)); // Credits are announced.
-    let (long, pieces) = (MEMORY, MEMORY / 64);
-    let transfer = BlockTransfer {
-        target: Target::Node(NODES[1]),
-        ..transfer(block_put(0), 0, long)
-    };
-    let begin = joined.now;
-    joined.nics[0].transfer(begin, 0, transfer).unwrap();
-    joined.drain();
-    // Round trips of two milliseconds with as many pieces outstanding as there may be.
-    let least = Duration::from_ms(2).times(pieces / u64::from(MAX_OUTSTANDING));
-    let took = joined.now.since(begin);
-    assert!(
-        took.as_ns() * 4 <= least.as_ns() * 5,
-        "{took:?}, {least:?} at the least"
-    );
-}
-
-#[test]
 fn sixty_four_bytes_are_14_and_1_and_3_and_12_flits_on_the_wire() {
     let registers = LcbRegisters {
         scrambler_seeds: [0; 3],

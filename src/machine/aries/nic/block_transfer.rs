@@ -119,7 +119,6 @@ pub(super) enum Stage {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Active {
     pub(super) what: Queued,
-    pub(super) channel: u8,
     pub(super) ssid: u16,
     pub(super) stage: Stage,
     /// First byte that has not been asked for.
@@ -346,7 +345,6 @@ mod tests {
                     serial: 0,
                     queued: Time::ZERO,
                 },
-                channel: 0,
                 ssid: 1,
                 stage: Stage::Streaming,
                 next: MAX_TRANSFER_BYTES - 150,

@@ -3,12 +3,10 @@
 //! White paper, "Remote Memory Access": descriptors of up to 4 GB are queued and carried out
 //! asynchronously, as puts and gets with an address at the target, or as sends to a receive posted
 //! there; four channels work at once. A transfer is cut at the target's multiples of 64 bytes, so
-//! that all pieces but the first and the last are whole packets. A channel goes on to its next
-//! transfer when the last piece of one has been sent, not when it has been answered, so that short
-//! puts and gets do not cost a round trip each; a send keeps its channel until the target has taken
-//! it. Transfers complete in any order, also those of one channel, unless one is fenced.
+//! that all pieces but the first and the last are whole packets. Transfers complete in any order,
+//! unless one is fenced.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 
 use phitwire_framing::aries::flit::NodeId;
 use phitwire_framing::aries::packet::{MAX_DATA, Status};
@@ -29,10 +27,6 @@ use crate::time::{Duration, Time};
 pub const CHANNELS: usize = 4;
 /// Transfers that wait on one channel.
 pub const MAX_QUEUED_TRANSFERS: usize = 256;
-/// Transfers under way: those that channels send, and those that wait for their last answers. A
-/// quarter of the SSIDs; the rest is left to transactions.
-const MAX_UNDER_WAY: usize = 128;
-const _: () = assert!(MAX_UNDER_WAY <= u8::MAX as usize, "slots have eight bits");
 /// Requests in front of the link above which transfers add none, so that single requests do not
 /// wait behind a megabyte.
 const QUEUE_AHEAD: usize = 64;
@@ -60,65 +54,18 @@ pub(crate) struct TransferEnded {
 #[derive(Debug, Default)]
 struct Channel {
     queue: VecDeque<Queued>,
-    /// The slot of the transfer that it sends, and waits for if that fails or is a send.
-    sending: Option<u8>,
-}
-
-/// Transfers under way, each in a slot that it keeps until its last packet is answered.
-#[derive(Debug, Default)]
-struct Slots {
-    slots: Vec<Option<Active>>,
-    free: Vec<u8>,
-}
-
-impl Slots {
-    /// # Panics
-    /// If there is no room.
-    fn insert(&mut self, active: Active) -> u8 {
-        assert!(self.has_room(), "room was asked for");
-        let slot = self.free.pop().unwrap_or(self.slots.len() as u8);
-        if usize::from(slot) == self.slots.len() {
-            self.slots.push(None);
-        }
-        self.slots[usize::from(slot)] = Some(active);
-        slot
-    }
-
-    fn has_room(&self) -> bool {
-        !self.free.is_empty() || self.slots.len() < MAX_UNDER_WAY
-    }
-
-    fn get(&mut self, slot: u8) -> &mut Active {
-        match &mut self.slots[usize::from(slot)] {
-            Some(active) => active,
-            None => unreachable!("a transfer stays until all its packets have ended"),
-        }
-    }
-
-    fn remove(&mut self, slot: u8) {
-        self.slots[usize::from(slot)] = None;
-        self.free.push(slot);
-    }
-
-    /// The slots of those that `which` names.
-    fn find(&self, which: impl Fn(&Active) -> bool) -> Vec<u8> {
-        let is_one = |slot: &u8| self.slots[usize::from(*slot)].as_ref().is_some_and(&which);
-        (0..self.slots.len() as u8).filter(is_one).collect()
-    }
+    active: Option<Active>,
 }
 
 /// The engine of one network interface.
 #[derive(Debug)]
 pub(crate) struct BlockTransferEngine {
     channels: [Channel; CHANNELS],
-    slots: Slots,
-    /// Slots whose last packet is to be sent, all others of theirs being answered.
-    ending: VecDeque<u8>,
     turn: usize,
     serial: u64,
     in_flight: u32,
-    /// The serial numbers of transfers queued or under way.
-    open: BTreeSet<u64>,
+    /// Transfers queued or under way.
+    open: usize,
     /// Packets that transfers may have outstanding; the rest is left to single requests.
     window: u32,
     first_wait: Duration,
@@ -130,13 +77,11 @@ impl BlockTransferEngine {
     pub(crate) fn new(max_outstanding: u32, first_wait: Duration, attempts: u32) -> Self {
         Self {
             channels: Default::default(),
-            slots: Slots::default(),
-            ending: VecDeque::new(),
             turn: 0,
             serial: 0,
             in_flight: 0,
-            open: BTreeSet::new(),
-            window: (max_outstanding - max_outstanding.div_ceil(8)).max(1),
+            open: 0,
+            window: (max_outstanding - max_outstanding / 4).max(1),
             first_wait,
             attempts,
             ended: VecDeque::new(),
@@ -184,7 +129,7 @@ impl BlockTransferEngine {
             serial: self.serial,
             queued: now,
         });
-        self.open.insert(self.serial);
+        self.open += 1;
         Ok(())
     }
 
@@ -204,13 +149,7 @@ impl BlockTransferEngine {
 
     /// Transfers queued or under way.
     pub(crate) fn open(&self) -> usize {
-        self.open.len()
-    }
-
-    /// Transfers under way.
-    #[cfg(test)]
-    pub(crate) fn under_way(&self) -> usize {
-        self.slots.find(|_| true).len()
+        self.open
     }
 
     /// The next transfer that has ended.
@@ -219,16 +158,17 @@ impl BlockTransferEngine {
         self.ended.pop_front()
     }
 
-    /// Ends all transfers of `owner`: those that wait at once, those that are partly out when their
-    /// outstanding packets have been answered or have timed out. What is wholly out runs its
-    /// course. No memory of theirs is touched after that.
+    /// Ends all transfers of `owner`: those that wait at once, those under way when their
+    /// outstanding packets have been answered or have timed out. No memory of theirs is touched
+    /// after that.
     pub(crate) fn give_up(&mut self, owner: TransferOwner, transactions: &mut Transactions) {
         let failure = Failure::Aborted;
         for index in 0..CHANNELS {
-            let (ended, open) = (&mut self.ended, &mut self.open);
-            self.channels[index].queue.retain(|queued| {
+            let channel = &mut self.channels[index];
+            let ended = &mut self.ended;
+            let before = channel.queue.len();
+            channel.queue.retain(|queued| {
                 if queued.owner == owner {
-                    open.remove(&queued.serial);
                     ended.push_back(TransferEnded {
                         owner,
                         transfer: queued.transfer,
@@ -240,81 +180,78 @@ impl BlockTransferEngine {
                 }
                 queued.owner != owner
             });
-        }
-        let is_partly_out = |active: &Active| {
-            active.what.owner == owner && active.stage == Stage::Streaming && active.left() > 0
-        };
-        for slot in self.slots.find(is_partly_out) {
-            self.slots.get(slot).failure.get_or_insert(failure);
-            self.proceed(slot, transactions);
+            self.open -= before - channel.queue.len();
+            let active = channel.active.as_mut();
+            if let Some(active) = active.filter(|active| active.what.owner == owner)
+                && active.stage == Stage::Streaming
+            {
+                active.failure.get_or_insert(failure);
+                self.proceed(index, transactions);
+            }
         }
     }
 
     /// When a send tries again.
     pub(crate) fn next_deadline(&self) -> Option<Time> {
-        // A send keeps its channel until it has been taken.
-        let at = |channel: &Channel| match self.slots.slots[usize::from(channel.sending?)]?.stage {
+        if self.open == 0 {
+            return None;
+        }
+        let at = |channel: &Channel| match channel.active.as_ref()?.stage {
             Stage::Announcing(at) => Some(at),
             _ => None,
         };
         self.channels.iter().filter_map(at).min()
     }
 
-    /// Starts what may start and sends what may be sent: the last packets of transfers first, then
-    /// packets of the channels in turn. Whether anything was sent.
+    /// Starts what may start and sends what may be sent, the channels taking turns packet by
+    /// packet.
     pub(crate) fn issue(
         &mut self,
         now: Time,
         requester: &mut Requester,
         memory: &mut CachedMemory,
         transactions: &mut Transactions,
-    ) -> bool {
-        if self.open.is_empty() {
-            return false;
+    ) {
+        if self.open == 0 {
+            return;
         }
-        let (mut sent, mut idle) = (false, 0);
-        while idle < CHANNELS || !self.ending.is_empty() {
+        let mut idle = 0;
+        while idle < CHANNELS {
             let room = requester.has_room(Share::Bulk) && requester.queued() < QUEUE_AHEAD;
             if !room || self.in_flight >= self.window {
                 break;
             }
-            if let Some(slot) = self.ending.pop_front() {
-                sent |= self.step(now, slot, requester, memory);
-                continue;
-            }
-            let index = self.turn;
+            let channel = self.turn;
             self.turn = (self.turn + 1) % CHANNELS;
-            let started = self.start(now, index, transactions);
-            let sending = self.channels[index].sending;
-            let stepped = sending.is_some_and(|slot| self.step(now, slot, requester, memory));
-            sent |= stepped;
-            idle = if started || stepped { 0 } else { idle + 1 };
+            self.start(now, channel, transactions);
+            if self.step(now, channel, requester, memory) {
+                idle = 0;
+            } else {
+                idle += 1;
+            }
         }
-        sent
     }
 
-    /// Lets a channel that sends nothing begin its next transfer, if no fence forbids it. Whether
-    /// one began; what has no bytes and no event has also ended.
-    fn start(&mut self, now: Time, index: usize, transactions: &mut Transactions) -> bool {
-        let mut started = false;
-        while self.channels[index].sending.is_none()
-            && self.slots.has_room()
-            && let Some(&what) = self.channels[index].queue.front()
-        {
-            if what.transfer.fence && self.open.first() != Some(&what.serial) {
-                break;
+    /// Makes the next transfer of a channel the active one, if there is none and no fence forbids
+    /// it.
+    fn start(&mut self, now: Time, index: usize, transactions: &mut Transactions) {
+        while self.channels[index].active.is_none() {
+            let Some(&what) = self.channels[index].queue.front() else {
+                return;
+            };
+            if what.transfer.fence && self.oldest() != Some(what.serial) {
+                return;
             }
             let Some(ssid) = transactions.reserve() else {
-                break;
+                return;
             };
             self.channels[index].queue.pop_front();
             let stage = match what.transfer.operation {
                 BlockOperation::Send { .. } => Stage::Announcing(now),
                 _ => Stage::Streaming,
             };
-            let slot = self.slots.insert(Active {
+            self.channels[index].active = Some(Active {
                 what,
-                channel: index as u8,
                 ssid,
                 stage,
                 next: 0,
@@ -324,23 +261,31 @@ impl BlockTransferEngine {
                 handle: ANNOUNCE,
                 attempts: 0,
             });
-            self.channels[index].sending = Some(slot);
-            started = true;
-            self.proceed(slot, transactions); // One without bytes has nothing to wait for.
+            // One without bytes has nothing to wait for.
+            self.proceed(index, transactions);
         }
-        started
     }
 
-    /// Sends one packet of a transfer, if there is one to send. With the last piece its channel is
-    /// free for the next transfer.
+    /// The serial number of the oldest transfer that has not ended.
+    fn oldest(&self) -> Option<u64> {
+        let of = |channel: &Channel| {
+            let active = channel.active.map(|active| active.what.serial);
+            active.or(channel.queue.front().map(|queued| queued.serial))
+        };
+        self.channels.iter().filter_map(of).min()
+    }
+
+    /// Sends one packet of a channel, if there is one to send.
     fn step(
         &mut self,
         now: Time,
-        slot: u8,
+        index: usize,
         requester: &mut Requester,
         memory: &mut CachedMemory,
     ) -> bool {
-        let active = self.slots.get(slot);
+        let Some(active) = &mut self.channels[index].active else {
+            return false;
+        };
         let mut data = [0; MAX_DATA];
         let (step, piece) = match active.stage {
             Stage::Announcing(at) if at <= now => (TransferStep::Open, active.announcement()),
@@ -368,7 +313,7 @@ impl BlockTransferEngine {
             answer_bytes: piece.answer_bytes,
             landing: piece.landing,
         };
-        let asker = Asker::Transfer(slot, step);
+        let asker = Asker::Transfer(index as u8, step);
         requester
             .issue(now, &ask, asker)
             .expect("pieces have at most 64 bytes, and gets at most 16 words");
@@ -383,26 +328,14 @@ impl BlockTransferEngine {
         }
         active.outstanding += 1;
         self.in_flight += 1;
-        if active.stage == Stage::Streaming && active.left() == 0 {
-            self.leave_channel(slot);
-        }
         true
-    }
-
-    /// The transfer has nothing left to send that its channel would have to wait for.
-    fn leave_channel(&mut self, slot: u8) {
-        let channel = usize::from(self.slots.get(slot).channel);
-        let sending = &mut self.channels[channel].sending;
-        if *sending == Some(slot) {
-            *sending = None;
-        }
     }
 
     /// Takes the end of a packet; `data` is what its response brought.
     pub(crate) fn answered(
         &mut self,
         now: Time,
-        slot: u8,
+        index: u8,
         step: TransferStep,
         pending: &Pending,
         answer: Result<&[u8], Failure>,
@@ -410,7 +343,9 @@ impl BlockTransferEngine {
     ) {
         let (first_wait, most) = (self.first_wait, self.attempts);
         self.in_flight -= 1;
-        let active = self.slots.get(slot);
+        let Some(active) = &mut self.channels[usize::from(index)].active else {
+            unreachable!("a transfer stays until all its packets have ended");
+        };
         active.outstanding -= 1;
         match (step, answer) {
             (TransferStep::Open, Ok(data)) => active.accepted(pending, data),
@@ -429,12 +364,15 @@ impl BlockTransferEngine {
             // There is nobody to tell: the target has not taken it, or gives up by itself.
             active.stage = Stage::Ended;
         }
-        self.proceed(slot, transactions);
+        self.proceed(usize::from(index), transactions);
     }
 
     /// Goes to the next stage, or ends the transfer, when nothing is outstanding and nothing left.
-    fn proceed(&mut self, slot: u8, transactions: &mut Transactions) {
-        let active = self.slots.get(slot);
+    fn proceed(&mut self, index: usize, transactions: &mut Transactions) {
+        let channel = &mut self.channels[index];
+        let Some(active) = &mut channel.active else {
+            return;
+        };
         if active.outstanding > 0 {
             return;
         }
@@ -442,28 +380,24 @@ impl BlockTransferEngine {
             if active.failure.is_none() && active.left() > 0 {
                 return;
             }
-            if active.has_ending() {
-                active.stage = Stage::Ending;
-                self.ending.push_back(slot);
+            active.stage = if active.has_ending() {
+                Stage::Ending
             } else {
-                active.stage = Stage::Ended;
-            }
-            self.leave_channel(slot);
+                Stage::Ended
+            };
         }
-        let active = *self.slots.get(slot);
         if active.stage == Stage::Ended {
-            self.leave_channel(slot);
             transactions.release(active.ssid);
             self.ended.push_back(TransferEnded {
                 owner: active.what.owner,
                 transfer: active.what.transfer,
-                channel: active.channel,
+                channel: index as u8,
                 queued: active.what.queued,
                 bytes: active.acknowledged,
                 failure: active.failure,
             });
-            self.slots.remove(slot);
-            self.open.remove(&active.what.serial);
+            channel.active = None;
+            self.open -= 1;
         }
     }
 }

@@ -294,7 +294,7 @@ impl Interface {
     }
 
     /// Stops the run that is going on; the second time, or while it drains, it gives up the blocks
-    /// that are not wholly out.
+    /// that are not out.
     pub(crate) fn stop_traffic(&mut self, now: Time) {
         if self.runs.stop() {
             self.transfers
@@ -358,17 +358,9 @@ impl Interface {
             };
             self.run_done = self.runs.issue(now, &mut issuer).or(self.run_done);
         }
-        self.issue_transfers(now);
-    }
-
-    /// Lets block transfers go on; answers whether any packet was issued.
-    #[inline]
-    pub(crate) fn issue_transfers(&mut self, now: Time) -> bool {
         let (requester, transactions) = (&mut self.requester, &mut self.transactions);
-        let memory = &mut self.responder.memory;
-        let issued = self.transfers.issue(now, requester, memory, transactions);
+        self.transfers.issue(now, requester, memory, transactions);
         self.collect_transfers(now);
-        issued
     }
 
     /// When [`advance`](Self::advance) has something to do even if nothing arrives.
@@ -433,12 +425,12 @@ impl Interface {
                 let data = &data[..usize::from(pending.answer_bytes)];
                 traffic::answered(&mut self.runs, now, request, answer, data);
             }
-            Asker::Transfer(slot, step) => {
+            Asker::Transfer(channel, step) => {
                 let data = &data[..usize::from(pending.answer_bytes)];
                 let answer = failure.map_or(Ok(data), Err);
                 let transactions = &mut self.transactions;
                 self.transfers
-                    .answered(now, slot, step, pending, answer, transactions);
+                    .answered(now, channel, step, pending, answer, transactions);
                 self.collect_transfers(now);
             }
             Asker::Collective(number) => {

@@ -28,9 +28,6 @@ use crate::time::Time;
 const MAX_EVENTS: usize = 1024;
 /// Responses that wait for the link before no more requests are taken.
 const RESPONSE_QUEUE: usize = 64;
-/// Flits that wait in the link above which block transfers send no more: a single request goes
-/// behind them. Some twenty frames.
-const TRANSFER_BACKLOG: u32 = 4096;
 /// Where requests and responses begin their way; routers change it.
 const REQUEST_VC: usize = 0;
 const RESPONSE_VC: usize = FIRST_RESPONSE_VC as usize;
@@ -128,8 +125,7 @@ impl AriesNic {
     /// Opens a transaction, whose completion repeats `user`.
     ///
     /// # Errors
-    /// [`PostError::Transaction`] when 511 are open, less the transfers under way;
-    /// [`PostError::CompletionQueueFull`].
+    /// [`PostError::Transaction`] when 511 are open, [`PostError::CompletionQueueFull`].
     pub fn open(&mut self, now: Time, user: u64) -> Result<Ssid, PostError> {
         self.interface.open(now, user)
     }
@@ -201,9 +197,8 @@ impl AriesNic {
     }
 
     /// Ends the issuing of the run that is going on, if any; outstanding messages are waited for.
-    /// Of a run that issues no more, blocks that are not wholly out are given up: it is done when
-    /// its outstanding packets have been answered or have timed out, and the events of blocks that
-    /// are there, however long its blocks are.
+    /// Of a run that issues no more, what has not gone out yet is given up: it is done when its
+    /// outstanding packets have been answered or have timed out, however long its blocks are.
     pub fn stop_traffic(&mut self) {
         self.interface.stop_traffic(self.now);
     }
@@ -420,9 +415,6 @@ impl Node for AriesNic {
             self.event(AriesNicEvent::TrafficDone { run });
         }
         self.flush();
-        while self.lcb().backlog_flits() < TRANSFER_BACKLOG && self.interface.issue_transfers(now) {
-            self.flush();
-        }
         self.link.give_back();
     }
 

@@ -77,7 +77,7 @@ pub(crate) enum Asker {
     TransactionEvent(u16),
     /// A traffic run.
     Traffic(RunRequest),
-    /// A transfer of the block transfer engine, by its slot.
+    /// A channel of the block transfer engine.
     Transfer(u8, TransferStep),
     /// The collective engine, with a number of its own.
     Collective(u32),
