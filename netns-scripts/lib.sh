@@ -144,7 +144,7 @@ phw_build() {
     phw_need_cargo
     phw_need cc:gcc+libc6-dev
     phw_note "building (cargo build --release)"
-    (cd "$PHW_ROOT" && phw_cargo build --release --workspace --bins --locked </dev/null >&2) || phw_die "the build failed"
+    (cd "$PHW_ROOT" && phw_cargo build --release --workspace --lib --bins --locked </dev/null >&2) || phw_die "the build failed"
     # Cargo leaves an up-to-date binary's time alone; without this, every later call would ask it again.
     touch -c "$target/release/phitwire"
 }
@@ -270,6 +270,8 @@ phw_need_room() {
 }
 
 phw_lab_dir() { printf '%s/%s\n' "$(phw_run_dir)" "$1"; }
+# What `ip netns exec` puts in the place of files in /etc.
+PHW_ETC_NETNS=/etc/netns
 phw_netns() { printf 'phw-%s-%s\n' "$1" "$2"; }
 
 # Names of the labs that have left anything: a directory, one half made, or a namespace.
@@ -281,11 +283,13 @@ phw_labs() {
         (( ! have )) || find "$run" -regextype posix-extended -mindepth 1 -maxdepth 1 -type d \
             \( -exec test -e '{}/.phitwire-lab' \; -o -regex '.*/\.new-[A-Za-z0-9_]+\.[0-9]+' \) -printf '%f\n' \
             | sed 's/^\.new-\(.*\)\.[0-9]*$/\1/'
-        phw_all_netns | sed -n 's/^phw-\([A-Za-z0-9_]*\)-.*/\1/p'
+        { phw_all_netns; ls -1 "$PHW_ETC_NETNS" 2>/dev/null; } | sed -n 's/^phw-\([A-Za-z0-9_]*\)-.*/\1/p'
     } | sort -u
 }
 
 phw_all_netns() { ls -1 /run/netns 2>/dev/null || true; }
+# Directories with the names of its hosts.
+phw_lab_etc() { find "$PHW_ETC_NETNS" -mindepth 1 -maxdepth 1 -name "phw-$1-*" 2>/dev/null || true; }
 phw_lab_netns() { phw_all_netns | grep "^phw-$1-" || true; }
 
 # What a killed up.sh had begun to make of a lab's directory; one whose up.sh is at work is not listed.
@@ -305,7 +309,7 @@ phw_half_made() {
 
 # Whether a lab has left anything at all.
 phw_lab_exists() {
-    [[ -n $(phw_lab_netns "$1") ]] && return 0
+    [[ -z $(phw_lab_netns "$1")$(phw_lab_etc "$1") ]] || return 0
     phw_has_run_dir || return 1
     [[ -e $(phw_lab_dir "$1") || -n $(phw_half_made "$1") ]]
 }
@@ -343,6 +347,7 @@ phw_open_lab() {
 
 phw_plan_nodes() { awk -F '\t' '$1 == "node" { print $2 }' "$(phw_lab_dir "$1")/plan.tsv"; }
 # ID NODE_A PORT_A NODE_B PORT_B IF_A IF_B ADDR_A ADDR_B, one link per line.
+phw_plan_nics() { awk -F '\t' '$1 == "node" && $3 == "nic" { print $2 }' "$(phw_lab_dir "$1")/plan.tsv"; }
 phw_plan_links() { awk -F '\t' -v OFS='\t' '$1 == "link" { $1 = ""; print substr($0, 2) }' "$(phw_lab_dir "$1")/plan.tsv"; }
 
 # phw_find_links LAB WHICH: the plan lines that WHICH names: all, a link id, NODE:PORT, NODE-NODE or NODE.
@@ -420,6 +425,8 @@ phw_remove_lab() {
     phw_end_members "$lab" || status=1
     if phw_is_root; then
         phw_lab_netns "$lab" | sed 's/^/netns del /' | ip -force -batch - || status=1
+        phw_lab_etc "$lab" | while read -r half; do rm -rf -- "$half" || exit 1; done || status=1
+        rmdir -- "$PHW_ETC_NETNS" 2>/dev/null || true
     elif [[ -n $(phw_lab_netns "$lab") ]]; then
         # Perhaps another user's lab of the same name; what is ours goes all the same.
         phw_note "lab '$lab' has network namespaces, which only root removes: call it as who brought the lab up did"
@@ -445,6 +452,7 @@ phw_remove_lab() {
 # phw_left_of LAB: what is left of a lab: namespaces, files, processes. Empty is right.
 phw_left_of() {
     phw_lab_netns "$1"
+    phw_lab_etc "$1"
     [[ ! -e $(phw_lab_dir "$1") ]] || phw_lab_dir "$1"
     phw_half_made "$1"
     pgrep -af -- "phitwire (run|wait) .*--lab $1( |\$)" || true

@@ -13,6 +13,11 @@
 #                         no more than two processes share a core, else 0)
 #   --clock free|paced:N  clock instead of the topology's; paced: an emulated nanosecond takes N real ones
 #   --grain flit|packet   what moves through an Aries router at once (packets under a free-running clock, else flits)
+#   --ip                  IP over the fabric: a device ip0 in the namespace of every network interface, by puts
+#                         on every machine; processor N has the address N + 1 of the subnet, and its node's name in
+#                         /etc/hosts there
+#   --subnet CIDR         addresses of --ip (10.77.0.0/16)
+#   --ip-mtu N            MTU of --ip (65520)
 #   --loopback            no namespaces: UDP ports on 127.0.0.1, for where neither root nor user namespaces are
 #                         allowed; nothing can be impaired there
 #   --timeout S           how long the links may take to come up (30)
@@ -23,6 +28,7 @@
 . "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/lib.sh"
 
 lab=$(phw_default_lab) topology='' link=udp mtu=1500 io=auto spin=auto mode=netns timeout=30 keep=0 clock='' grain=''
+ip=0 subnet=10.77.0.0/16 ip_mtu=65520
 
 parse() {
     while (( $# )); do
@@ -30,6 +36,12 @@ parse() {
             --lab|--link|--mtu|--io|--spin|--timeout|--clock|--grain)
                 (( $# > 1 )) || phw_bad_call "$1 wants a value"
                 printf -v "${1#--}" %s "$2"
+                shift ;;
+            --ip) ip=1 ;;
+            --subnet|--ip-mtu)
+                (( $# > 1 )) || phw_bad_call "$1 wants a value"
+                ip=1
+                case $1 in --subnet) subnet=$2 ;; *) ip_mtu=$2 ;; esac
                 shift ;;
             --loopback) mode=loopback ;;
             --keep) keep=1 ;;
@@ -44,6 +56,9 @@ parse() {
     phw_check_lab "$lab"
     [[ $link == udp || $link == ethernet ]] || phw_bad_call "--link is udp or ethernet, not '$link'"
     [[ $mode == netns || $link == udp ]] || phw_bad_call "--loopback has UDP links only"
+    (( ! ip )) || [[ $mode == netns ]] || phw_bad_call "--ip needs namespaces: not with --loopback"
+    [[ $subnet =~ ^[0-9]{1,3}(\.[0-9]{1,3}){3}/[0-9]{1,2}$ ]] || phw_bad_call "--subnet is a network such as 10.77.0.0/16, not '$subnet'"
+    [[ $ip_mtu =~ ^[1-9][0-9]{2,4}$ && $ip_mtu -ge 576 && $ip_mtu -le 65520 ]] || phw_bad_call "--ip-mtu is 576 to 65520, not '$ip_mtu'"
     [[ $mtu =~ ^[1-9][0-9]{2,4}$ && $mtu -ge 576 && $mtu -le 65535 ]] || phw_bad_call "--mtu is 576 to 65535, not '$mtu'"
     [[ $io =~ ^(auto|uring|plain)$ ]] || phw_bad_call "--io is auto, uring or plain, not '$io'"
     [[ $spin =~ ^(auto|[0-9]{1,9})$ ]] || phw_bad_call "--spin is whole microseconds or auto, not '$spin'"
@@ -137,6 +152,7 @@ describe() {
     else
         run="--link $link --mtu $mtu"
     fi
+    (( ! ip )) || run+=" --ip $subnet"
     phw_write_env "$lab" MODE "$mode" LINK "$link" MTU "$mtu" TOPOLOGY "$topology" \
         RUN_ARGUMENTS "$run --io $io --spin $spin${clock:+ --clock $clock}${grain:+ --grain $grain}" BIN_DIR "$PHITWIRE_BIN_DIR"
     phw_open_lab "$lab"
@@ -181,6 +197,43 @@ make_links() {
     for ns_a in "${!setup[@]}"; do
         phw_with_us ip -n "$ns_a" -batch - <<<"link set lo up"$'\n'"${setup[$ns_a]}"
     done
+}
+
+# A device for each network interface, which its process opens, each time that it starts.
+make_tuns() {
+    local node
+    [[ -c /dev/net/tun ]] || phw_die "--ip needs /dev/net/tun (modprobe tun)"
+    [[ -r /dev/net/tun && -w /dev/net/tun ]] || phw_die "--ip needs /dev/net/tun, which is not ours to open (root: chmod 666 /dev/net/tun)"
+    for node in $(phw_plan_nics "$lab"); do
+        phw_with_us ip -n "$(phw_netns "$lab" "$node")" -batch - <<<"tuntap add dev ip0 mode tun"$'\n'"link set ip0 mtu $ip_mtu txqueuelen 100"
+    done
+}
+
+# Addresses follow from the numbers of processors, which the processes know. Names are in the namespaces' own
+# /etc/hosts, as `ip netns exec` finds it, where we may write there.
+address_tuns() {
+    local node number names='' numbered=()
+    for node in $(phw_plan_nics "$lab"); do
+        number=$(phw ctl --lab "$lab" "$node" info --json | jq 'select(.spare | not) | .processor // empty')
+        [[ -n $number ]] || continue
+        numbered+=("$node $(address "$number")")
+        names+="$(address "$number") $node"$'\n'
+    done
+    for node in "${numbered[@]}"; do
+        number=${node#* } node=$(phw_netns "$lab" "${node% *}")
+        phw_with_us ip -n "$node" -batch - <<<"link set ip0 up"$'\n'"addr add $number/${subnet#*/} dev ip0"
+        [[ -w /etc ]] || continue
+        (umask 022 && mkdir -p "$PHW_ETC_NETNS/$node" && { cat /etc/hosts; printf '%s' "$names"; } >"$PHW_ETC_NETNS/$node/hosts") \
+            || phw_die "cannot write $PHW_ETC_NETNS/$node/hosts"
+    done
+    [[ -w /etc ]] || phw_note "no names in /etc/hosts: it cannot be written here"
+}
+# address N: that of processor N.
+address() {
+    local a b c d place
+    IFS=. read -r a b c d <<<"${subnet%/*}"
+    place=$(( (a << 24) + (b << 16) + (c << 8) + d + 1 + $1 ))
+    printf '%d.%d.%d.%d\n' $(( place >> 24 & 255 )) $(( place >> 16 & 255 )) $(( place >> 8 & 255 )) $(( place & 255 ))
 }
 
 # Commands for `ip`, few enough at a time that their descriptors suffice: it keeps one for each namespace that a command
@@ -246,6 +299,7 @@ main() {
     if [[ $mode == netns ]]; then
         make_namespaces
         make_links
+        (( ! ip )) || make_tuns
     fi
     # New wires carry nothing that an earlier lab of this name has sent; ports on loopback are anybody's.
     # shellcheck disable=SC2034  # read by phw_start_nodes
@@ -253,6 +307,7 @@ main() {
     # shellcheck disable=SC2086  # a list
     phw_start_nodes "$lab" $nodes
     wait_for_links
+    (( ! ip )) || address_tuns
     phw_note "lab '$lab' is up: $(wc -w <<<"$nodes") nodes, $(wc -l <<<"$links") links over $link"
 }
 

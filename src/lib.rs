@@ -15,17 +15,18 @@
 //! | folder | what lives there | imports |
 //! |---|---|---|
 //! | [`machine`] | the list of machines, and each of them: link ends, router, network interface, topology, direct simulation, soak cases, the tables of its paper | all of them |
-//! | [`catalogue`] | what a machine registers: its networks, what makes them, simulation, soak, tables | net reproduce sim time |
-//! | [`sim`] | nodes in virtual time: worlds of frames, the direct mode, soak | device kit link net nic node rng time |
+//! | [`catalogue`] | what a machine registers: its networks, what makes them, simulation, soak, tables, what its frames carry | link net reproduce sim time |
+//! | [`sim`] | nodes in virtual time: worlds of frames, the direct mode, soak | device kit link net nic node rng time trace |
 //! | [`packets`] | ready parts for machines that move whole packets: link end, network interface, simulation | chip device kit link net nic node sim time |
 //! | [`manage`] | what the maintenance system decides: rerouting around faults | net time |
-//! | [`net`] | a network as passive data: descriptions and their mistakes, wiring, circles, drawings | chip device link nic time |
-//! | [`device`] | a node as processes and worlds see it | link nic node time |
-//! | [`chip`] | the shell of a router chip: its ports, timers, clock, counters and fault commands; a chip as a device | device kit link node time |
-//! | [`nic`] | what network interfaces share: the verified traffic that tests them, memory, outstanding requests | rng time |
+//! | [`net`] | a network as passive data: descriptions and their mistakes, wiring, circles, drawings | chip device link nic time trace |
+//! | [`device`] | a node as processes and worlds see it | link nic node time trace |
+//! | [`chip`] | the shell of a router chip: its ports, timers, clock, counters and fault commands; a chip as a device | device kit link node time trace |
+//! | [`nic`] | what network interfaces share: the verified traffic that tests them, memory, outstanding requests | kit rng time |
 //! | [`link`] | what links share: sessions, training, lanes, liveness, pacing, credits, profiles; the impairment of wires | kit rng time |
 //! | [`kit`] | what chips are made of: arbiters, pipes, the calendar, timers, rings, counters | time |
 //! | [`reproduce`] | what the tables of all papers have in common | nothing |
+//! | [`trace`] | what routers write down of packets that somebody watches, and which way one would go | time |
 //! | [`text_table`] | tables of text for people, the one way of printing them | nothing |
 //! | [`node`] | the contract of every node | time |
 //! | [`time`] | integer time | nothing |
@@ -51,3 +52,4 @@ pub mod rng;
 pub mod sim;
 pub mod text_table;
 pub mod time;
+pub mod trace;

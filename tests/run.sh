@@ -8,13 +8,14 @@
 #   cargo       cargo test: unit, property, golden, fuzz-corpus and documentation tests
 #   shell       shellcheck over all scripts
 #   netns       tests/netns: real processes in real namespaces on this kernel, three files at a time
-#   netem       tests/netns/netem*.sh under real tc netem, in user-mode Linux where this kernel has none
+#   netem       tests/netns/netem*.sh, with --long also ip.sh, under real tc netem, in user-mode Linux where this kernel has none
 # A file of tests/netns may be named instead of a part: tests/run.sh tests/netns/cut.sh
 # Tests of namespaces leave processors idle: clippy, docs and what cargo builds for its tests run beside them, where both are
 # wanted, and are told behind them; netem runs beside netns, too, and scripts are checked beside the first build.
 #
-# --long makes the loss test 60 s per link kind, runs dragonflies and tori under all that netem has and on both kinds of links, and
-# attacks both machines on both kinds of links with four times the frames (as does PHITWIRE_LONG=1).
+# --long makes the loss test 60 s per link kind, runs dragonflies and tori under all that netem has and on both kinds of links,
+# attacks both machines on both kinds of links with four times the frames, and has programs talk over the fabric under netem, too
+# (as does PHITWIRE_LONG=1).
 # Each case prints a TAP line, each part its time. Status 0 only when nothing failed and every skip has its reason.
 # shellcheck source=../netns-scripts/lib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/../netns-scripts/lib.sh"
@@ -316,7 +317,7 @@ start_build() {
 build_release() {
     local pid status=0
     renice -n 10 -p "$BASHPID" >/dev/null
-    phw_cargo build --release --workspace --bins --example stranger --locked &
+    phw_cargo build --release --workspace --lib --bins --example stranger --locked &
     pid=$!
     trap 'pkill -TERM -P "$pid"; kill -TERM "$pid" 2>/dev/null; wait "$pid"; exit 143' TERM
     wait "$pid" || status=$?
@@ -339,7 +340,7 @@ part_netns() {
     local file lab first=tests/netns/aries.sh rest=() alone=()
     # A lab each, so that each has its ten minutes.
     for lab in "${attacked[@]}"; do alone+=("tests/netns/attacks.sh $lab"); done
-    for file in dead-wires lanes processes large non-minimal loopback; do alone+=("tests/netns/$file.sh"); done
+    for file in dead-wires lanes processes large non-minimal loopback mpi mpi-faults view; do alone+=("tests/netns/$file.sh"); done
     for file in tests/netns/*.sh; do
         case " $first ${alone[*]} tests/netns/testlib.sh tests/netns/netem.sh tests/netns/netem-dragonfly.sh tests/netns/netem-t3e.sh " in
             *" $file "*) ;;
@@ -363,7 +364,7 @@ attacked=(blackwidow-ethernet aries-udp)
 # on both kinds of links only with --long, which takes its time.
 netem_runs=("netem-dragonfly.sh ethernet" "netem-t3e.sh ethernet" "netem.sh udp" "netem.sh ethernet")
 netem_pids=() netem_seconds=900
-[[ ${PHITWIRE_LONG:-0} == 0 ]] || { netem_runs+=("netem-dragonfly.sh udp" "netem-t3e.sh udp"); netem_seconds=3600; }
+[[ ${PHITWIRE_LONG:-0} == 0 ]] || { netem_runs+=("netem-dragonfly.sh udp" "netem-t3e.sh udp" "ip.sh netem"); netem_seconds=3600; }
 start_netem() {
     local run
     (( ${#netem_pids[@]} == 0 )) || return 0

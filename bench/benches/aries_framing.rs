@@ -114,6 +114,7 @@ fn packets(c: &mut Criterion) {
         packet_id: 7,
         echo: 0,
         status: Status::Done,
+        joined: false,
     };
     let mut packet = [Flit::IDLE; MAX_PACKET_FLITS];
     let mut out = [0; MAX_DATA];

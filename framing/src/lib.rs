@@ -1,8 +1,8 @@
 //! Bit layouts of phitwire's networks: link frames, and phits, flits, packets and checks of each
 //! machine.
 //!
-//! The crate is `no_std` (but for the feature `processor-crc`, by which the processor's own instruction
-//! computes the check of frames), allocates nothing and has no state of its own: every function turns
+//! The crate is `no_std` (but for the feature `processor-crc`, by which the processor's own instructions
+//! compute the checks of frames, sets and flits' packets), allocates nothing and has no state of its own: every function turns
 //! bits into values or values into bits. Bytes from outside never make it panic; what is wrong with them
 //! is named by an error. `docs/wire-format.md` draws every layout and says which parts are the
 //! papers' ("The BlackWidow High-Radix Clos Network", ISCA 2006; the Cray XC white paper, 2012) and
@@ -14,6 +14,8 @@
 //! - [`carrier::training`]: the frames of channel initialisation.
 //! - [`carrier::lanes`]: which bits travel on which lane; swapped lanes and polarity.
 //! - [`carrier::number`]: the 48-bit number of a packet on a link.
+//!
+//! [`door`] is what local programs and a network interface share, whatever the machine.
 //!
 //! The machines import the carrier and not each other. From the inside out, [`yarc`] (BlackWidow):
 //!
@@ -30,10 +32,14 @@
 //! - [`aries::flit`]: the 48-bit flit and the head of a packet: what a router looks at.
 //! - [`aries::packet`]: requests and responses of the network interfaces, with their check from end
 //!   to end.
-//! - [`aries::set`]: sets of ten flits, data and link control; [`aries::crc20`]: their check.
+//! - [`aries::set`]: sets of ten flits, data and link control; [`aries::crc20`]: their check;
+//!   [`aries::pattern`]: what a link lays over them.
 //! - [`aries::frame`]: frames of whole sets.
 #![no_std]
 #![forbid(unsafe_code)]
+
+#[cfg(feature = "processor-crc")]
+extern crate std;
 
 /// The example of the README, kept true by the documentation tests.
 #[cfg(doctest)]
@@ -42,6 +48,7 @@ pub struct Readme;
 
 pub mod aries;
 pub mod carrier;
+pub mod door;
 pub mod yarc;
 
 use carrier::frame::{FrameHeader, PLAIN_AT};

@@ -164,8 +164,12 @@ impl<N: Driven> Driver<N> {
         while let Some(what) = self.node.poll_event() {
             event(now, what);
         }
-        self.next = if received > 0 || more_to_send {
+        if received > 0 || more_to_send {
             self.spin.found_work();
+        }
+        // Who does not look before sleeping need not look again after work either: a wait ends at
+        // once when something is there, and sends what is to be sent on the way.
+        self.next = if more_to_send || received > 0 && self.spin.is_on() {
             Next::Busy
         } else {
             Next::IdleUntil(self.node.next_wakeup())
@@ -261,9 +265,14 @@ impl Spin {
         }
     }
 
+    /// Whether looking is worth anything now.
+    fn is_on(&self) -> bool {
+        !self.current.is_zero()
+    }
+
     /// Whether to look once more.
     fn keeps_on(&mut self, now: Time) -> bool {
-        if self.current.is_zero() {
+        if !self.is_on() {
             return false;
         }
         let since = *self.since.get_or_insert(now);

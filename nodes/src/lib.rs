@@ -14,6 +14,12 @@
 //! - [`process`] puts these together; [`run_dir`] says where labs keep their sockets; [`throttle`]
 //!   keeps the log short, [`output`] bears readers who leave;
 //! - [`manage`] routes around what fails in a running network;
+//! - [`interchange`] has networks in the formats of other tools;
+//! - [`recording`] keeps how a network stood, moment by moment; [`view`] shows it, live or recorded, in
+//!   a browser;
+//! - [`watch`] says how a running network stands, again and again;
+//! - [`capture`] hears what passes the links of a lab and writes it down;
+//! - [`trace`] puts the way of a packet together from what routers tell of it;
 //! - [`sim`] runs whole networks in virtual time, on any number of threads;
 //! - [`cli`] is the `phitwire` command.
 //!
@@ -21,20 +27,29 @@
 //! where the kernel is handed pointers.
 #![deny(unsafe_op_in_unsafe_fn)]
 
+pub mod capture;
 pub mod cli;
 pub mod clock;
 pub mod control;
 pub mod description;
+pub mod door;
 pub mod driver;
 mod holding;
+pub mod interchange;
 pub mod io;
+pub mod ip;
 pub mod live_device;
 pub mod manage;
+pub mod nearest;
 pub mod noise;
 pub mod output;
 pub mod process;
+pub mod recording;
 pub mod run_dir;
 pub mod sim;
 pub mod stop;
 pub mod throttle;
+pub mod trace;
+pub mod view;
+pub mod watch;
 pub mod wires;

@@ -1,6 +1,8 @@
 //! A node with what a process adds to it: noise on its cables, why its links are down, and who
 //! keeps it for runs.
 
+use std::collections::BTreeMap;
+
 use phitwire::chip::RegisterError;
 use phitwire::device::{Device, DeviceError, DeviceEvent, LinkFault, LinkView, RegisterName};
 use phitwire::link::{DownReason, ErrorInjection, LinkCounters, LinkEvent, LinkState};
@@ -10,8 +12,11 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use crate::clock;
 use crate::control::server::ClientId;
-use crate::control::{Fault, LinkReport, MAX_CLOCKLESS_MS, Refusal, Register, Request};
+use crate::control::{
+    Fault, LinkReport, MAX_CLOCKLESS_MS, ProbeReport, Refusal, Register, Request, WatchedReport,
+};
 use crate::holding::{self, Holding};
 use crate::noise::{Noise, parse_rate};
 
@@ -25,6 +30,10 @@ pub struct LiveDevice {
     why: Vec<Option<String>>,
     /// By port, what is wrong with its wire: the state's name, and the reason.
     wires: Vec<Option<(&'static str, String)>>,
+    /// Ports behind which the kernel delays or loses frames on purpose, as a bit mask.
+    impaired: u64,
+    /// How often what was done to a port on purpose.
+    faults: BTreeMap<(PortId, &'static str), u64>,
     /// When a quiesced router goes on by itself.
     held_until: Option<Time>,
     /// Who keeps it for runs.
@@ -33,6 +42,17 @@ pub struct LiveDevice {
 
 /// The longest time that a router can be quiesced for by one command, in milliseconds.
 const LONGEST_HOLD_MS: u64 = 60_000;
+
+/// The longest time that a router can be told to watch packets for, in milliseconds.
+const LONGEST_WATCH_MS: u64 = 600_000;
+/// Passages that are told at once, the latest: they have to fit into a line.
+const MOST_TOLD: usize = 512;
+
+/// What to add to the process's time `now` for nanoseconds since the machine was started.
+fn clock_offset_ns(now: Time) -> i64 {
+    let since_boot = i128::from(clock::since_boot_ns());
+    (since_boot - i128::from(now.as_ns())) as i64
+}
 
 /// Why a request was not carried out.
 #[derive(Debug, thiserror::Error)]
@@ -77,6 +97,9 @@ enum Failure {
         "a router is held for 1 to {LONGEST_HOLD_MS} ms, not {0}: ask again before they are over"
     )]
     Hold(u64),
+    /// Packets are not watched for so long.
+    #[error("a router watches for 1 to {LONGEST_WATCH_MS} ms, not {0}")]
+    Watch(u64),
     /// The process answers such requests itself.
     #[error("not the node's business")]
     NotOurs,
@@ -97,6 +120,8 @@ impl LiveDevice {
             noise: Noise::new(seed),
             why,
             wires,
+            impaired: 0,
+            faults: BTreeMap::new(),
             held_until: None,
             holding: Holding::default(),
         }
@@ -114,6 +139,11 @@ impl LiveDevice {
         }
     }
 
+    /// Behind which ports the kernel delays or loses frames on purpose, as a bit mask.
+    pub fn set_impaired(&mut self, ports: u64) {
+        self.impaired = ports;
+    }
+
     /// How the links stand, by port.
     pub fn links(&self, now: Time) -> Vec<LinkReport> {
         let links = self.device.links();
@@ -123,7 +153,7 @@ impl LiveDevice {
     }
 
     fn report(&self, now: Time, port: PortId, link: &dyn LinkView) -> LinkReport {
-        let mut report = plain_report(port, link);
+        let mut report = LinkReport::of(port, link);
         let heard = link.last_accepted();
         report.heard_ms = heard.map(|at| now.since(at).as_ns() / 1_000_000);
         if !report.up {
@@ -143,6 +173,7 @@ impl LiveDevice {
             report.why = Some(why.clone());
         }
         report.up &= report.why.is_none();
+        report.impaired = self.impaired >> port & 1 != 0;
         report
     }
 
@@ -150,6 +181,12 @@ impl LiveDevice {
     pub fn for_each_counter(&self, visit: &mut dyn FnMut(&str, u64)) {
         self.device.for_each_counter(visit);
         visit("noise.flipped_bits", self.noise.flipped_bits());
+        for ((port, fault), &times) in &self.faults {
+            visit(
+                &format!("port{port}.fault_{}", fault.replace('-', "_")),
+                times,
+            );
+        }
     }
 
     /// Breaks something on purpose.
@@ -255,7 +292,11 @@ impl LiveDevice {
         let device = &mut *self.device;
         match request {
             Request::Links => return written(&self.links(now)),
-            Request::Fault(fault) => self.fault(now, &fault)?,
+            Request::Pipeline => return written(&device.pipeline()),
+            Request::Fault(fault) => {
+                self.fault(now, &fault)?;
+                *self.faults.entry((fault.port(), fault.word())).or_default() += 1;
+            }
             Request::Get { register } => {
                 let name = register_name(&register);
                 let value = device.need_registers(name)?.read(name)?;
@@ -309,6 +350,46 @@ impl LiveDevice {
             Request::Tables => return Ok(device.need_rerouting()?.tables()),
             Request::Install { tables } => device.need_rerouting()?.install(tables)?,
             Request::Renumber { number } => device.need_traffic_mut()?.renumber(number)?,
+            Request::Watch { flow, hold_ms } => {
+                if !(1..=LONGEST_WATCH_MS).contains(&hold_ms) {
+                    return Err(Failure::Watch(hold_ms));
+                }
+                let until = now + Duration::from_ms(hold_ms);
+                device.need_tracing()?.watch(now, flow, until);
+            }
+            Request::Watched { identity } => {
+                let mut watched = device.need_tracing()?.watched(now, identity);
+                let many = watched.passages.len().saturating_sub(MOST_TOLD);
+                watched.passages.drain(..many);
+                watched.dropped += many as u64;
+                return written(&WatchedReport {
+                    watched,
+                    clock_offset_ns: clock_offset_ns(now),
+                });
+            }
+            Request::Want { identity } => device.need_tracing()?.want(identity),
+            Request::Unwatch => device.need_tracing()?.unwatch(),
+            Request::Probe(spec) => {
+                let probe = device.need_probes()?.probe(now, &spec);
+                return written(&ProbeReport {
+                    probe: probe.map_err(DeviceError::from)?,
+                    sent_ps: now.as_ps(),
+                    clock_offset_ns: clock_offset_ns(now),
+                });
+            }
+            Request::ProbeEnded { number } => {
+                return match device.need_probes()?.probe_ended(number) {
+                    Some(end) => written(&end),
+                    None => Ok(json!({ "pending": true })),
+                };
+            }
+            Request::Registers => {
+                let name = RegisterName::Name("at all");
+                return written(&device.need_registers(name)?.list());
+            }
+            Request::Outlook(question) => {
+                return written(&device.need_outlook()?.outlook(&question));
+            }
             Request::Stats
             | Request::Info
             | Request::Offload { .. }
@@ -403,28 +484,6 @@ fn register_name(register: &Register) -> RegisterName<'_> {
     }
 }
 
-/// Everything but why the link is not up and since when.
-fn plain_report(port: PortId, link: &dyn LinkView) -> LinkReport {
-    let (config, state) = (link.config(), link.state().name());
-    LinkReport {
-        port,
-        link: config.link(),
-        state: state.to_owned(),
-        lcb: state.to_owned(),
-        up: link.is_active(),
-        why: None,
-        peer: format!("{}:{}", config.peer().node, config.peer().port),
-        rx_lanes: link.rx_lanes().count_ones(),
-        tx_lanes: link.tx_lanes().count_ones(),
-        resent: link.resent(),
-        lane_retries: link.counters().lane_retries,
-        heard_ms: None,
-        rtt_ns: link.round_trip().map(|span| span.as_ns()),
-        credits: link.account().credits,
-        unacknowledged_packets: link.unacknowledged_packets(),
-    }
-}
-
 /// The answer about a register. Its `hex` is for readers to whom every number is a floating-point
 /// one, such as `jq`: a register has 64 bits, theirs have 53.
 fn register_value(register: &Register, value: u64) -> Value {
@@ -510,6 +569,10 @@ impl Node for LiveDevice {
     fn advance(&mut self, now: Time) {
         self.end_hold(now);
         self.device.advance(now);
+        // Answers leave next: what they say must be in programs' memory.
+        if let Some(port) = self.device.local_port() {
+            port.settle();
+        }
     }
 
     fn ready_ports(&self) -> u64 {

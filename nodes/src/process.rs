@@ -7,18 +7,20 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use nix::sys::prctl::set_timerslack;
-use phitwire::device::{Device, DeviceEvent, EventKind};
+use phitwire::device::{Device, DeviceEvent, EventKind, Kind};
 use phitwire::link::LinkConfig;
 use phitwire::net::LinkAddresses;
 use phitwire::node::PortId;
 use phitwire_framing::carrier::frame::{LinkEnd, UDP_PORT};
 use serde_json::{Map, Value, json};
 
-use crate::clock::Clock;
+use crate::clock::{self, Clock};
 use crate::control::Request;
 use crate::control::server::Server;
+use crate::door::Door;
 use crate::driver::Driver;
 use crate::io::{self as ports_io, Attachment, IoEngine, LinkKind, OpenError, PortConfig};
+use crate::ip::{self, IpConfig, IpDoor};
 use crate::live_device::LiveDevice;
 use crate::output;
 use crate::run_dir::{LabDir, RunDirError};
@@ -35,8 +37,9 @@ const DRAIN_LOOK: Duration = Duration::from_millis(10);
 /// How late a sleep may end, in nanoseconds, so that the kernel can join wake-ups.
 const TIMER_SLACK_NS: u64 = 1_000;
 
-/// While the node is busy the control socket is looked at this often.
-const CONTROL_INTERVAL: Duration = Duration::from_millis(1);
+/// While the node is busy the control socket is looked at this often, besides when a wait says that
+/// it has something.
+const CONTROL_INTERVAL: Duration = Duration::from_millis(4);
 
 /// How a process attaches its ports.
 #[derive(Clone, Debug)]
@@ -60,6 +63,8 @@ pub struct ProcessConfig {
     pub offload: bool,
     /// How long to look for frames before sleeping.
     pub spin: Duration,
+    /// IP over the fabric, if that is wanted. Routers do without.
+    pub ip: Option<IpConfig>,
     /// Seed of the noise that fault commands make.
     pub seed: u64,
 }
@@ -95,9 +100,20 @@ pub enum ProcessError {
         /// What the kernel said.
         source: io::Error,
     },
+    /// The door for local programs.
+    #[error("the door {path}: {source}; PHITWIRE_RUN_DIR names another place for it")]
+    Door {
+        /// Where it was to be.
+        path: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
     /// The descriptor by which a signal wakes the event loop.
     #[error("no descriptor to be woken by: {0}")]
     Wake(io::Error),
+    /// IP over the fabric.
+    #[error("--ip: {0}")]
+    Ip(#[from] ip::OpenError),
     /// The event loop.
     #[error("the event loop: {0}")]
     Loop(#[from] io::Error),
@@ -162,7 +178,7 @@ pub fn attach(
 /// When the process cannot come up, or its event loop cannot go on.
 pub fn run(
     config: &ProcessConfig,
-    device: Box<dyn Device>,
+    mut device: Box<dyn Device>,
     clock: Clock,
 ) -> Result<(), ProcessError> {
     // The kernel may otherwise let each sleep end 50 us late, more than the delays of a link.
@@ -177,13 +193,27 @@ pub fn run(
         ports.push(attach(config, port, link.config())?);
     }
     let mut wires = Wires::new(&ports);
-    let watched: Vec<_> = [stop.wake_fd()].into_iter().chain(wires.fd()).collect();
+    let ip = config.ip.filter(|_| device.kind() == Kind::Nic);
+    let ip = ip.map(|ip| IpDoor::open(ip, &mut *device));
+    let ip = ip.transpose()?;
+    let door = device.local_port().map(|_| Door::bind(claim.door()));
+    let door = door.transpose().map_err(|source| ProcessError::Door {
+        path: claim.door().to_owned(),
+        source,
+    })?;
+    let mut watched = vec![stop.wake_fd()];
+    watched.extend(wires.fd());
+    // What is only to wake the loop comes behind what is looked for by its place.
+    watched.extend(ip.as_ref().and_then(IpDoor::fd));
+    watched.extend(door.as_ref().map(Door::fd));
     let server =
         Server::bind(claim.socket(), &watched).map_err(|source| ProcessError::ControlSocket {
             path: claim.socket().to_owned(),
             source,
         })?;
-    let backend = ports_io::open(config.io, &ports, Some(server.raw_fd()))?;
+    let mut backend = ports_io::open(config.io, &ports, Some(server.raw_fd()))?;
+    let turns = device.links().map(|(_, link)| link.bytes_per_turn());
+    backend.ports_mut().set_bytes_per_turn(turns.sum());
     wires.opened(&ports, &*backend);
     tracing::info!(
         node = config.node,
@@ -200,6 +230,8 @@ pub fn run(
         server,
         stop,
         wires,
+        ip,
+        door,
         offload: config.offload,
         started: Instant::now(),
         events: Throttle::new(),
@@ -225,6 +257,8 @@ struct Process<'a> {
     server: Server,
     stop: Stop,
     wires: Wires,
+    ip: Option<IpDoor>,
+    door: Option<Door>,
     /// Whether segmentation offload is wanted at all.
     offload: bool,
     started: Instant,
@@ -238,11 +272,22 @@ impl Process<'_> {
         let mut look = Instant::now();
         let mut drain_until: Option<Instant> = None;
         loop {
-            let longest = self.longest_sleep(drain_until.is_some());
+            let mut longest = self.longest_sleep(drain_until.is_some());
+            let asks = self.driver.is_idle().then_some(&self.door);
+            let asks = asks.and_then(Option::as_ref);
+            if asks.is_some_and(Door::before_sleep) {
+                longest = Some(Duration::ZERO);
+            }
             let events = &mut self.events;
             let side = self.driver.turn(longest, |_, event| {
                 events.note(Instant::now(), event.kind(), event, log);
             })?;
+            if let Some(door) = &self.door {
+                door.after_sleep();
+            }
+            self.pass_ip();
+            self.pass_door(drain_until.is_some());
+            let events = &mut self.events;
             if events.next_flush().is_some() {
                 events.flush(Instant::now(), log);
             }
@@ -271,13 +316,38 @@ impl Process<'_> {
         }
     }
 
+    /// Passes packets between the kernel and the fabric.
+    fn pass_ip(&mut self) {
+        let now = self.driver.now();
+        if let Some(ip) = &mut self.ip
+            && let Some(puts) = self.driver.node.device.remote_puts()
+            && ip.pass(now, puts)
+        {
+            self.driver.wake();
+        }
+    }
+
+    /// Passes commands and completions between local programs and the network interface.
+    fn pass_door(&mut self, is_draining: bool) {
+        let now = self.driver.now();
+        if let Some(door) = &mut self.door
+            && let Some(port) = self.driver.node.device.local_port()
+            && door.pass(now, port, is_draining)
+        {
+            self.driver.wake();
+        }
+    }
+
     /// How long there is nothing to do but for the node's own sake.
     fn longest_sleep(&self, draining: bool) -> Option<Duration> {
         let flush = self.events.next_flush();
         let flush = flush.map(|at| at.saturating_duration_since(Instant::now()));
         let drain = draining.then_some(DRAIN_LOOK);
         let look = self.wires.next_look(&*self.driver.backend);
-        [flush, drain, look, self.server.pause()]
+        let ip = self.ip.as_ref().and_then(IpDoor::next_deadline);
+        let ip = ip.map(|at| clock::until(self.driver.now(), at));
+        let door = self.door.as_ref().and_then(Door::pause);
+        [flush, drain, look, ip, door, self.server.pause()]
             .into_iter()
             .flatten()
             .min()
@@ -291,11 +361,19 @@ impl Process<'_> {
             stop,
             offload,
             started,
+            ip,
+            door,
             ..
         } = self;
+        let (now, mut gone) = (driver.now(), false);
+        if let Some(door) = door
+            && let Some(port) = driver.node.device.local_port()
+        {
+            gone = door.serve(now, port)?;
+        }
         let wanted = *offload;
         let served = server.serve(|client, request| match request {
-            Request::Stats => Ok(Value::Object(stats(driver))),
+            Request::Stats => Ok(Value::Object(stats(driver, ip.as_ref(), door.as_ref()))),
             Request::Info => Ok(info(config, driver, *started)),
             Request::Offload { enabled } => {
                 *offload = enabled;
@@ -314,7 +392,7 @@ impl Process<'_> {
             let now = driver.now();
             driver.node.client_gone(now, client);
         }
-        if served.requests > 0 || !served.gone.is_empty() {
+        if served.requests > 0 || !served.gone.is_empty() || gone {
             driver.wake();
         }
         if served.readable & STOP_READABLE != 0 {
@@ -340,6 +418,7 @@ impl Process<'_> {
     /// single frames.
     fn set_segmentation(&mut self) {
         let impaired = self.wires.impaired();
+        self.driver.node.set_impaired(impaired);
         let allowed = if self.offload { !impaired } else { 0 };
         self.driver.backend.set_segmentation(allowed);
     }
@@ -389,8 +468,12 @@ fn log(event: &DeviceEvent, count: u64) {
 }
 
 /// Every counter by name: the node's own, `portN.` for links, `io.` for the backend, `loop.` for
-/// the event loop.
-fn stats(driver: &Driver<LiveDevice>) -> Map<String, Value> {
+/// the event loop, `ip.` for IP, `door.` for local programs.
+fn stats(
+    driver: &Driver<LiveDevice>,
+    ip: Option<&IpDoor>,
+    door: Option<&Door>,
+) -> Map<String, Value> {
     let mut all = Map::new();
     driver.node.for_each_counter(&mut |name, value| {
         all.insert(name.to_owned(), json!(value));
@@ -403,6 +486,16 @@ fn stats(driver: &Driver<LiveDevice>) -> Map<String, Value> {
     driver.counters().for_each(|name, value| {
         all.insert(format!("loop.{name}"), json!(value));
     });
+    if let Some(ip) = ip {
+        ip.for_each_counter(|name, value| {
+            all.insert(format!("ip.{name}"), json!(value));
+        });
+    }
+    if let Some(door) = door {
+        door.for_each_counter(|name, value| {
+            all.insert(format!("door.{name}"), json!(value));
+        });
+    }
     all
 }
 

@@ -1,4 +1,5 @@
-//! Where labs keep their sockets: `RUN/LAB/NODE.sock`, and `NODE.pid` beside it.
+//! Where labs keep their sockets: `RUN/LAB/NODE.sock`, `NODE.door` of a network interface for local
+//! programs, and `NODE.pid` beside them.
 //!
 //! `RUN` is `$PHITWIRE_RUN_DIR`; else `/run/phitwire` for root, and for others
 //! `$XDG_RUNTIME_DIR/phitwire-UID` or `/tmp/phitwire-UID`. What is made here is its user's alone,
@@ -137,6 +138,16 @@ pub fn run_dir() -> PathBuf {
     PathBuf::from(base.unwrap_or_else(|| "/tmp".into())).join(format!("phitwire-{uid}"))
 }
 
+/// Names of the labs that have a directory.
+pub fn labs() -> Vec<String> {
+    let entries = fs::read_dir(run_dir()).into_iter().flatten().flatten();
+    let mut names: Vec<String> = entries
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .collect();
+    names.sort();
+    names
+}
+
 fn check_name(name: &str, what: &'static str) -> Result<(), RunDirError> {
     let fits = name.len() <= 64
         && name.starts_with(|c: char| c.is_ascii_alphanumeric())
@@ -210,8 +221,20 @@ impl LabDir {
     /// # Errors
     /// When `node` cannot be a file's name, or the path is too long for a socket.
     pub fn socket(&self, node: &str) -> Result<PathBuf, RunDirError> {
+        self.socket_named(node, "sock")
+    }
+
+    /// The socket by which local programs attach to a network interface.
+    ///
+    /// # Errors
+    /// As for [`socket`](Self::socket).
+    pub fn door(&self, node: &str) -> Result<PathBuf, RunDirError> {
+        self.socket_named(node, "door")
+    }
+
+    fn socket_named(&self, node: &str, kind: &str) -> Result<PathBuf, RunDirError> {
         check_name(node, "node")?;
-        let path = self.path.join(format!("{node}.sock"));
+        let path = self.path.join(format!("{node}.{kind}"));
         if path.as_os_str().len() > MAX_SOCKET_PATH {
             return Err(RunDirError::PathTooLong(path));
         }
@@ -261,7 +284,7 @@ impl LabDir {
     /// # Errors
     /// [`RunDirError::Running`] when another process holds the place.
     pub fn claim(&self, node: &str) -> Result<Claim, RunDirError> {
-        let socket = self.socket(node)?;
+        let sockets = [self.socket(node)?, self.door(node)?];
         let pid_path = self.path.join(format!("{node}.pid"));
         // Nothing is opened in a directory that somebody else has made meanwhile.
         make(&self.path).map_err(at(&self.path))?;
@@ -281,15 +304,22 @@ impl LabDir {
         })?;
         pid_file.set_len(0).map_err(at(&pid_path))?;
         writeln!(pid_file, "{}", std::process::id()).map_err(at(&pid_path))?;
-        match fs::remove_file(&socket) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(at(&socket)(error)),
-            _ => Ok(Claim {
-                socket,
-                pid_path,
-                lab_path: self.path.clone(),
-                file: pid_file,
-            }),
+        for socket in &sockets {
+            match fs::remove_file(socket) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(at(socket)(error));
+                }
+                _ => {}
+            }
         }
+        let [socket, door] = sockets;
+        Ok(Claim {
+            socket,
+            door,
+            pid_path,
+            lab_path: self.path.clone(),
+            file: pid_file,
+        })
     }
 }
 
@@ -353,6 +383,7 @@ impl ThisLab {
 #[derive(Debug)]
 pub struct Claim {
     socket: PathBuf,
+    door: PathBuf,
     pid_path: PathBuf,
     lab_path: PathBuf,
     file: File,
@@ -369,6 +400,11 @@ impl Claim {
     pub fn socket(&self) -> &Path {
         &self.socket
     }
+
+    /// Where the socket for local programs is to be.
+    pub fn door(&self) -> &Path {
+        &self.door
+    }
 }
 
 impl Drop for Claim {
@@ -378,6 +414,7 @@ impl Drop for Claim {
         }
         // Nothing can be done about what does not go, and nobody depends on it.
         let _ = fs::remove_file(&self.socket);
+        let _ = fs::remove_file(&self.door);
         let _ = fs::remove_file(&self.pid_path);
         let _ = fs::remove_dir(&self.lab_path);
     }

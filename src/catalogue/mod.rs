@@ -9,6 +9,9 @@ pub use generator::{COMMON_OPTIONS, Generator, common};
 pub use options::{Check, Given, Kind, OptionError, OptionSpec, readable};
 pub use simulation::{Choice, ChoiceError, Simulated, Simulation};
 
+use phitwire_framing::carrier::frame::Frame;
+
+use crate::link::Glance;
 use crate::net::Family;
 use crate::reproduce::Reproduction;
 use crate::sim::soak;
@@ -28,6 +31,8 @@ pub struct Machine {
     pub tables: &'static [Reproduction],
     /// Descriptions that come with the commands: names and texts.
     pub ready: &'static [(&'static str, &'static str)],
+    /// What a frame of its links carries; `None` for other frames, and for damaged ones.
+    pub glance: fn(&Frame<'_>) -> Option<Glance>,
 }
 
 impl Machine {
@@ -40,6 +45,7 @@ impl Machine {
             generators: &[],
             tables: &[],
             ready: &[],
+            glance: |_| None,
         }
     }
 }

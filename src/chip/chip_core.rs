@@ -6,12 +6,15 @@ use serde_json::{Map, Value};
 
 use super::links::Links;
 use super::node::{Chip, ChipConfig};
+use crate::device::pipeline::Stage;
 use crate::device::{
-    DeviceEvent, LinkEnd, NodeAccount, RegisterError, Registers, RemoteRegisters, Rerouting,
+    DeviceEvent, LinkEnd, NodeAccount, PipelineReport, RegisterError, Registers, RemoteRegisters,
+    Rerouting,
 };
 use crate::link::{Change, LinkControlBlock, LinkEvent};
 use crate::node::PortId;
 use crate::time::Time;
+use crate::trace::{Outlooks, Watch};
 
 /// The core of a router chip: its pipeline without the links.
 ///
@@ -73,6 +76,12 @@ pub trait ChipCore: Debug + Send + Sized + 'static {
 
     // What others see.
 
+    /// Where the core keeps the watch that somebody has set, if packets can be watched in it.
+    #[inline]
+    fn watch(&mut self) -> Option<&mut Option<Box<Watch>>> {
+        None
+    }
+
     /// The oldest event not fetched yet.
     fn poll_event(&mut self) -> Option<Self::Event> {
         None
@@ -103,6 +112,14 @@ pub trait ChipCore: Debug + Send + Sized + 'static {
             ..NodeAccount::default()
         }
     }
+    /// What is inside stage by stage, as its [account](Self::account) counts it: unless a core knows
+    /// better, what waits in receive buffers.
+    fn pipeline(chip: &Chip<Self>) -> PipelineReport {
+        let input = Stage::inside("input buffer", "packets", "port");
+        PipelineReport {
+            stages: vec![chip.input_stage(input), chip.link_stage()],
+        }
+    }
     /// What is particular to it.
     fn describe(_: &Chip<Self>) -> Map<String, Value> {
         Map::new()
@@ -115,6 +132,10 @@ pub trait ChipCore: Debug + Send + Sized + 'static {
     }
     /// Its way to the registers of other routers, if it has one of its own.
     fn remote_registers(_: &mut Chip<Self>) -> Option<&mut dyn RemoteRegisters> {
+        None
+    }
+    /// Which way packets would go from it, if it can tell.
+    fn outlook(_: &Chip<Self>) -> Option<&dyn Outlooks> {
         None
     }
     /// Its route tables, if they can be replaced while it runs.

@@ -6,12 +6,27 @@ use serde_json::{Map, Value};
 
 use super::chip_core::ChipCore;
 use super::node::Chip;
+use crate::device::pipeline::Stage;
 use crate::device::{
-    Device, DeviceError, Kind, LinkEnd as _, LinkFault, LinkView, NodeAccount, Registers,
-    RemoteRegisters, Rerouting,
+    Device, DeviceError, Kind, LinkEnd as _, LinkFault, LinkView, NodeAccount, PipelineReport,
+    Registers, RemoteRegisters, Rerouting,
 };
 use crate::node::PortId;
 use crate::time::Time;
+use crate::trace::{Outlooks, Tracing};
+
+/// The stages that all chips have.
+impl<C: ChipCore> Chip<C> {
+    /// A stage with what the receive buffers hold.
+    pub(crate) fn input_stage(&self, stage: Stage) -> Stage {
+        stage.of_inputs(self.links().iter())
+    }
+
+    /// The link control blocks.
+    pub(crate) fn link_stage(&self) -> Stage {
+        Stage::of_links((self as &dyn Device).links())
+    }
+}
 
 impl<C: ChipCore> Device for Chip<C> {
     fn kind(&self) -> Kind {
@@ -47,6 +62,10 @@ impl<C: ChipCore> Device for Chip<C> {
         C::account(self)
     }
 
+    fn pipeline(&self) -> PipelineReport {
+        C::pipeline(self)
+    }
+
     fn describe(&self) -> Map<String, Value> {
         C::describe(self)
     }
@@ -61,6 +80,14 @@ impl<C: ChipCore> Device for Chip<C> {
 
     fn remote_registers(&mut self) -> Option<&mut dyn RemoteRegisters> {
         C::remote_registers(self)
+    }
+
+    fn tracing(&mut self) -> Option<&mut dyn Tracing> {
+        self.core_mut().watch().is_some().then_some(self as _)
+    }
+
+    fn outlook(&self) -> Option<&dyn Outlooks> {
+        C::outlook(self)
     }
 
     fn rerouting(&mut self) -> Option<&mut dyn Rerouting> {

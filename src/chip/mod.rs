@@ -13,6 +13,7 @@ mod links;
 mod node;
 #[cfg(test)]
 pub(crate) mod tests;
+mod trace;
 
 pub use chip_core::ChipCore;
 pub(crate) use chip_core::calls_of_the_core;

@@ -55,6 +55,8 @@ pub struct Chip<C: ChipCore> {
     timers: Deadlines,
     link_events: VecDeque<(PortId, LinkEvent)>,
     link_events_lost: u64,
+    /// Whether the core watches packets.
+    pub(super) watches: bool,
 }
 
 impl<C: ChipCore> Chip<C> {
@@ -73,6 +75,7 @@ impl<C: ChipCore> Chip<C> {
             timers: Deadlines::default(),
             link_events: VecDeque::new(),
             link_events_lost: 0,
+            watches: false,
         };
         chip.settle(now);
         chip
@@ -92,6 +95,12 @@ impl<C: ChipCore> Chip<C> {
     /// [`advance`](Node::advance).
     pub(crate) fn core_mut(&mut self) -> &mut C {
         &mut self.core
+    }
+
+    /// When the first cycle of its clock began, and picoseconds of a cycle; `None` when
+    /// free-running.
+    pub(super) fn cycle_clock(&self) -> Option<(u64, u64)> {
+        self.cycle_ps.map(|ps| (self.start.as_ps(), ps))
     }
 
     /// The links.
@@ -228,10 +237,16 @@ impl<C: ChipCore> Node for Chip<C> {
     }
 
     fn handle_frame(&mut self, now: Time, port: PortId, bytes: &[u8]) {
+        if self.watches {
+            self.see(now);
+        }
         self.on_link(now, port.into(), |link| link.handle_frame(now, bytes));
     }
 
     fn advance(&mut self, now: Time) {
+        if self.watches {
+            self.see(now);
+        }
         self.expire_timers(now);
         // Events and credits of the links come before the cycles that depend on them.
         self.settle(now);
@@ -245,6 +260,9 @@ impl<C: ChipCore> Node for Chip<C> {
         }
         self.settle(now);
         self.core.check_forward_progress(now);
+        if self.watches {
+            self.settle_watch();
+        }
     }
 
     fn ready_ports(&self) -> u64 {

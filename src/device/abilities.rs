@@ -61,6 +61,79 @@ impl fmt::Display for RegisterName<'_> {
     }
 }
 
+/// A register, or several that are alike.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RegisterInfo {
+    /// Its name. `{0..3}` stands for each of these numbers, `{a,b}` for each of these words.
+    pub name: String,
+    /// Its address, or that of the first, where registers have addresses.
+    pub address: Option<u16>,
+    /// Whether it can be written.
+    pub writable: bool,
+    /// Bits that it holds.
+    pub bits: u8,
+    /// What it is, in a line.
+    pub about: String,
+}
+
+impl RegisterInfo {
+    /// One without an address.
+    pub fn new(
+        name: impl Into<String>,
+        writable: bool,
+        bits: u8,
+        about: impl Into<String>,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            address: None,
+            writable,
+            bits,
+            about: about.into(),
+        }
+    }
+
+    /// The same at an address.
+    #[must_use]
+    pub fn at(self, address: u16) -> Self {
+        Self {
+            address: Some(address),
+            ..self
+        }
+    }
+
+    /// All names that it stands for.
+    pub fn names(&self) -> Vec<String> {
+        let mut names = vec![String::new()];
+        let mut rest = &*self.name;
+        while let Some((before, (among, after))) = rest
+            .split_once('{')
+            .and_then(|(before, rest)| Some((before, rest.split_once('}')?)))
+        {
+            let words: Vec<String> = match among.split_once("..") {
+                Some((first, last)) => {
+                    let number = |text: &str| text.parse::<u32>().unwrap_or(0);
+                    (number(first)..=number(last))
+                        .map(|n| n.to_string())
+                        .collect()
+                }
+                None => among.split(',').map(str::to_owned).collect(),
+            };
+            let with = |name: &String| {
+                let name = format!("{name}{before}");
+                words
+                    .iter()
+                    .map(move |word| format!("{name}{word}"))
+                    .collect::<Vec<_>>()
+            };
+            names = names.iter().flat_map(with).collect();
+            rest = after;
+        }
+        names.iter_mut().for_each(|name| name.push_str(rest));
+        names
+    }
+}
+
 /// Registers that can be read and written from outside.
 pub trait Registers {
     /// Reads a register.
@@ -74,6 +147,11 @@ pub trait Registers {
     /// # Errors
     /// [`DeviceError::RegisterRefused`]: there is no such register, or it does not take the value.
     fn write(&mut self, register: RegisterName<'_>, value: u64) -> Result<(), DeviceError>;
+
+    /// All of them; every name of the list can be read.
+    fn list(&self) -> Vec<RegisterInfo> {
+        Vec::new()
+    }
 }
 
 /// Registers of other routers, by packets that need nothing of what may be jammed or not configured

@@ -5,7 +5,7 @@ use core::error::Error as StdError;
 use thiserror::Error;
 
 use super::Kind;
-use crate::nic::{BarrierSpecError, CollectiveSpecError, SpecError};
+use crate::nic::{BarrierSpecError, CollectiveSpecError, ProbeError, SpecError};
 use crate::node::PortId;
 
 /// Why a device did not do what it was asked for.
@@ -22,12 +22,30 @@ pub enum DeviceError {
     /// Its route tables cannot be replaced.
     #[error("this {0} has no route tables that could be replaced")]
     NoTables(Kind),
+    /// It watches no packets.
+    #[error("this {0} watches no packets: routers do")]
+    NoTracing(Kind),
+    /// It routes nothing.
+    #[error("this {0} routes nothing, or does not tell how")]
+    NoOutlook(Kind),
+    /// It probes nobody.
+    #[error("this {0} probes nobody: network interfaces do")]
+    NoProbes(Kind),
+    /// A probe was not sent.
+    #[error(transparent)]
+    Probe(#[from] ProbeError),
     /// Such a device makes no traffic.
     #[error("a {0} makes no traffic")]
     NoTraffic(Kind),
     /// It has no engine for collective operations.
     #[error("this {0} has no collective engine")]
     NoCollectives(Kind),
+    /// It makes no puts for local programs.
+    #[error("this {0} puts nothing for local programs")]
+    NoPuts(Kind),
+    /// It does nothing for programs on its node.
+    #[error("this {0} has no door for local programs")]
+    NoDoor(Kind),
     /// It has no barrier units.
     #[error("this {0} has no barrier units")]
     NoBarriers(Kind),

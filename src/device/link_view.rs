@@ -14,9 +14,22 @@ pub trait LinkView: EndStatus {
     }
     /// Credit left towards the peer and all that is under way, for those who check it.
     fn account(&self) -> EndAccount;
+    /// What was sent for the first time, in the unit of [`resent`](Self::resent).
+    fn sent(&self) -> u64 {
+        self.counters().tx_packets
+    }
+    /// Bytes of frames from a link like this after which its node hands on what follows from them
+    /// before it takes in more, if all links have some: five or six frames of an Ethernet.
+    fn bytes_per_turn(&self) -> usize {
+        8_000
+    }
     /// What was sent again: packets, or whatever a link of this machine repeats.
     fn resent(&self) -> u64 {
         self.counters().tx_retransmitted_packets
+    }
+    /// What came with a wrong check: packets, or whatever a link of this machine checks.
+    fn bad_checks(&self) -> u64 {
+        self.counters().rx_crc_errors
     }
 }
 
@@ -24,6 +37,8 @@ pub trait LinkView: EndStatus {
 pub trait LinkEnd: LinkControlBlock<Input: Send> + LinkView + Send + 'static {
     /// What links of this kind are called.
     const LINK: &'static str;
+    /// What its virtual channels are called, by number.
+    const VC_NAMES: &'static [&'static str];
 
     /// Does `fault` to the link; false if it cannot suffer that.
     fn suffer(&mut self, now: Time, fault: LinkFault, input: &mut Self::Input) -> bool;

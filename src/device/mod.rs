@@ -4,7 +4,7 @@
 //! A [`Device`] is a [`Node`] that can be looked at and meddled with from outside: its links
 //! ([`LinkView`]), their faults ([`LinkFault`]), counters, what it holds, and what only some
 //! devices are able to do: [`Registers`], [`RemoteRegisters`], [`Rerouting`], [`TrafficRuns`],
-//! [`CollectiveRuns`], [`BarrierRuns`].
+//! [`CollectiveRuns`], [`BarrierRuns`], [`RemotePuts`], [`LocalPort`].
 //! Processes and worlds keep a `Box<dyn Device>`. The calls of [`Node`] are dynamic then, once per
 //! frame or advance; nothing below them is.
 
@@ -13,6 +13,7 @@ mod account;
 mod error;
 mod event;
 mod link_view;
+pub mod pipeline;
 mod register_error;
 
 use core::any::Any;
@@ -22,17 +23,21 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 pub use abilities::{
-    BarrierRuns, CollectiveRuns, LinkFault, RegisterName, Registers, RemoteRegisters, Rerouting,
-    Routing, TrafficRuns,
+    BarrierRuns, CollectiveRuns, LinkFault, RegisterInfo, RegisterName, Registers, RemoteRegisters,
+    Rerouting, Routing, TrafficRuns,
 };
 pub use account::{EndAccount, NodeAccount, Units};
 pub use error::DeviceError;
 pub use event::{DeviceEvent, EventKind, OwnEvent};
 pub use link_view::{LinkEnd, LinkView};
+pub use pipeline::PipelineReport;
 pub use register_error::RegisterError;
 
+use crate::nic::local::LocalPort;
+use crate::nic::{Probes, RemotePuts};
 use crate::node::{Node, PortId, Wakeup};
 use crate::time::Time;
+use crate::trace::{Outlooks, Tracing};
 
 /// What a device is for, in any machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -137,6 +142,11 @@ pub trait Device: DeviceNode {
     /// What is inside it, its links aside; nothing at rest.
     fn account(&self) -> NodeAccount;
 
+    /// What is inside it stage by stage, for those who look at it; its links' buffers included.
+    fn pipeline(&self) -> PipelineReport {
+        PipelineReport::default()
+    }
+
     /// What is particular to this kind of device, by name, for people and scripts.
     fn describe(&self) -> Map<String, Value> {
         Map::new()
@@ -159,6 +169,21 @@ pub trait Device: DeviceNode {
 
     /// Its way to the registers of other routers, if it has one of its own.
     fn remote_registers(&mut self) -> Option<&mut dyn RemoteRegisters> {
+        None
+    }
+
+    /// Its watch over packets, if it is a router that can have one.
+    fn tracing(&mut self) -> Option<&mut dyn Tracing> {
+        None
+    }
+
+    /// Which way packets would go from it, if it is a router that can tell.
+    fn outlook(&self) -> Option<&dyn Outlooks> {
+        None
+    }
+
+    /// Its probes, if it can ask others for something of no consequence.
+    fn probes(&mut self) -> Option<&mut dyn Probes> {
         None
     }
 
@@ -194,6 +219,16 @@ pub trait Device: DeviceNode {
 
     /// Its runs of barriers, to command them.
     fn barriers_mut(&mut self) -> Option<&mut dyn BarrierRuns> {
+        None
+    }
+
+    /// Its puts for local programs, if it has a memory that others put into.
+    fn remote_puts(&mut self) -> Option<&mut dyn RemotePuts> {
+        None
+    }
+
+    /// What it does for programs on its node, if it does anything.
+    fn local_port(&mut self) -> Option<&mut dyn LocalPort> {
         None
     }
 }
@@ -247,6 +282,24 @@ impl dyn Device {
         self.remote_registers().ok_or(error)
     }
 
+    /// [`Device::remote_puts`].
+    ///
+    /// # Errors
+    /// [`DeviceError::NoPuts`].
+    pub fn need_remote_puts(&mut self) -> Result<&mut dyn RemotePuts, DeviceError> {
+        let error = DeviceError::NoPuts(self.kind());
+        self.remote_puts().ok_or(error)
+    }
+
+    /// [`Device::local_port`].
+    ///
+    /// # Errors
+    /// [`DeviceError::NoDoor`].
+    pub fn need_local_port(&mut self) -> Result<&mut dyn LocalPort, DeviceError> {
+        let error = DeviceError::NoDoor(self.kind());
+        self.local_port().ok_or(error)
+    }
+
     /// [`Device::barriers`].
     ///
     /// # Errors
@@ -262,6 +315,32 @@ impl dyn Device {
     pub fn need_barriers_mut(&mut self) -> Result<&mut dyn BarrierRuns, DeviceError> {
         let error = DeviceError::NoBarriers(self.kind());
         self.barriers_mut().ok_or(error)
+    }
+
+    /// [`Device::tracing`].
+    ///
+    /// # Errors
+    /// [`DeviceError::NoTracing`].
+    pub fn need_tracing(&mut self) -> Result<&mut dyn Tracing, DeviceError> {
+        let error = DeviceError::NoTracing(self.kind());
+        self.tracing().ok_or(error)
+    }
+
+    /// [`Device::outlook`].
+    ///
+    /// # Errors
+    /// [`DeviceError::NoOutlook`].
+    pub fn need_outlook(&self) -> Result<&dyn Outlooks, DeviceError> {
+        self.outlook().ok_or(DeviceError::NoOutlook(self.kind()))
+    }
+
+    /// [`Device::probes`].
+    ///
+    /// # Errors
+    /// [`DeviceError::NoProbes`].
+    pub fn need_probes(&mut self) -> Result<&mut dyn Probes, DeviceError> {
+        let error = DeviceError::NoProbes(self.kind());
+        self.probes().ok_or(error)
     }
 
     /// [`Device::rerouting`].

@@ -6,6 +6,7 @@ mod below;
 mod bits;
 pub mod calendar;
 pub(crate) mod config;
+pub(crate) mod copy;
 pub(crate) mod counters;
 pub mod cycles;
 pub mod deadlines;

@@ -1,5 +1,7 @@
 //! The ring behind the buffers of a link: as large as what it has held, not as what it may hold.
 
+use super::copy::copy_few;
+
 /// Bytes of the slots that a ring begins with: one page of most machines.
 const FIRST_BYTES: usize = 4_096;
 
@@ -60,12 +62,12 @@ impl<T: Copy + Default> Ring<T> {
         debug_assert!(elements.len() <= self.slots.len(), "more than there is");
         let from = self.index(from);
         if let Some(places) = self.slots.get_mut(from..from + elements.len()) {
-            places.copy_from_slice(elements);
+            copy_few(elements, places);
             return;
         }
         let (first, second) = elements.split_at(self.slots.len() - from);
-        self.slots[from..].copy_from_slice(first);
-        self.slots[..second.len()].copy_from_slice(second);
+        copy_few(first, &mut self.slots[from..]);
+        copy_few(second, &mut self.slots[..second.len()]);
     }
 
     /// The `count` elements from position `from` on, in at most two pieces.

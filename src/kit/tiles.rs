@@ -4,7 +4,7 @@
 //! tiles of its row, the subswitch over its column to the outputs of the tiles of its column.
 
 /// Tiles in a row, and the stride of whatever is numbered by row.
-const COLUMNS: usize = 8;
+pub(crate) const COLUMNS: usize = 8;
 
 /// A boxed array that is never on the stack.
 pub(crate) fn boxed<T: Copy, const N: usize>(value: T) -> Box<[T; N]> {
@@ -27,12 +27,24 @@ pub(crate) enum Wake<const TILES: usize, const VCS: usize> {
     ColumnWriter(ColumnBuffer<TILES, VCS>),
 }
 
+/// Whether packets between tiles of `used`, one bit each, pass the subswitch of a tile: they come by
+/// a tile of its row and leave by one of its column.
+pub(crate) const fn is_crossed(used: u64, tile: usize) -> bool {
+    let row = 0xff << (tile / COLUMNS * COLUMNS);
+    let column = 0x0101_0101_0101_0101 << (tile % COLUMNS);
+    used & row != 0 && used & column != 0
+}
+
 /// Number, virtual channel and place in the row of eight of a buffer.
 macro_rules! numbered {
     ($buffer:ident) => {
         impl<const TILES: usize, const VCS: usize> $buffer<TILES, VCS> {
             pub(crate) const fn new(of: usize, vc: usize, among: usize) -> Self {
                 Self(((of * VCS + vc) * COLUMNS + among) as u16)
+            }
+            /// The one of that [`index`](Self::index).
+            pub(crate) const fn at(index: usize) -> Self {
+                Self(index as u16)
             }
             /// Its number; below tiles times virtual channels times eight.
             pub(crate) const fn index(self) -> usize {
@@ -62,10 +74,6 @@ pub(crate) struct RowBuffer<const TILES: usize, const VCS: usize>(u16);
 numbered!(RowBuffer);
 
 impl<const TILES: usize, const VCS: usize> RowBuffer<TILES, VCS> {
-    /// The row buffer of that [`index`](Self::index).
-    pub(crate) const fn at(index: usize) -> Self {
-        Self(index as u16)
-    }
     pub(crate) const fn tile(self) -> usize {
         self.of()
     }

@@ -11,6 +11,7 @@ pub(crate) mod config;
 mod counters;
 pub(crate) mod credits;
 mod event;
+mod glance;
 pub mod impair;
 mod injection;
 pub(crate) mod lane_rate;
@@ -32,6 +33,7 @@ pub use config::{
 };
 pub use counters::LinkCounters;
 pub use event::{DownReason, LinkEvent, LinkState};
+pub use glance::{Glance, Repeats};
 pub use injection::ErrorInjection;
 pub use lane_rate::LaneRate;
 pub use port::{Change, LinkControlBlock, LinkPort, ReceiveBuffer};

@@ -29,6 +29,9 @@ pub trait ReceiveBuffer: Debug + Send {
 
     /// Phits or flits in the buffer, of all virtual channels.
     fn queued(&self) -> u64;
+
+    /// Phits or flits of one virtual channel in the buffer.
+    fn queued_of(&self, vc: usize) -> u64;
 }
 
 /// A link control block, whatever the link carries: what the owner of a port needs of it beyond

@@ -4,6 +4,11 @@
 use super::config::{LinkClock, LinkProfile};
 use crate::time::Duration;
 
+/// Between processes an acknowledgement waits so long for a frame to ride on: a frame of its own
+/// wakes two of them, and in labs of many an operation takes most of a millisecond. Shorter than the
+/// time after which the peer asks, a quarter of the shortest retry time-out.
+const ACK_DELAY: Duration = Duration::from_us(900);
+
 impl LinkProfile {
     /// The profile for links between processes: its depths, and times of the driver of which none
     /// is shorter than [`Self::live`] has it.
@@ -36,7 +41,12 @@ impl LinkProfile {
     #[must_use]
     pub(crate) fn patient(self, real_wires: bool, give_up_ms: u64, silence_ms: u64) -> Self {
         let time = |ms: u64| (real_wires && ms > 0).then_some(Duration::from_ms(ms));
+        let ack_delay = match real_wires {
+            true => self.ack_delay.max(ACK_DELAY),
+            false => self.ack_delay,
+        };
         Self {
+            ack_delay,
             give_up: time(give_up_ms),
             silence: time(silence_ms),
             ..self

@@ -8,7 +8,10 @@ pub mod t3e;
 #[path = "../../tests/toy/mod.rs"]
 pub mod toy;
 
+use phitwire_framing::carrier::frame;
+
 use crate::catalogue::Machine;
+use crate::link::Glance;
 use crate::net::{self, Effort, Family, Files, Generated, Network, Problems, Read};
 
 /// The machines, the one that is meant where a description names none first.
@@ -68,6 +71,13 @@ pub fn read_beside(
 /// Why there is no such network.
 pub fn generate(name: &str) -> Option<Generated> {
     net::generate(&FAMILIES, name)
+}
+
+/// What a frame of any machine carries; `None` for training frames, damaged ones, and what is no
+/// frame.
+pub fn glance(bytes: &[u8]) -> Option<Glance> {
+    let frame = frame::parse(bytes).ok()?;
+    MACHINES.iter().find_map(|machine| (machine.glance)(&frame))
 }
 
 #[cfg(test)]

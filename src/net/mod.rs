@@ -13,6 +13,7 @@ mod fields;
 mod files;
 mod graph;
 mod index;
+mod journey;
 mod limits;
 mod mistake;
 mod model;
@@ -38,6 +39,7 @@ pub use graph::Graph;
 )]
 pub(crate) use graph::of_graph;
 pub use index::{Joined, PortIndex};
+pub use journey::{Followed, Hop, Peers, Sightings, Way};
 pub use limits::{Effort, MAX_CHIPS, MAX_DESCRIPTION_BYTES, MAX_DILATION, MAX_MISTAKES, MAX_STEPS};
 pub use mistake::{Mistake, MistakeKind, Mistakes, Place, Problems};
 pub use model::{Clock, End, Link, MAX_METRES, MAX_NAME_BYTES, NodeRef, Profile, ends_of};

@@ -22,8 +22,9 @@
 
 use std::collections::VecDeque;
 
+use super::block_lines::{LateLines, Line, wrong_lines};
 use super::memory::Memory;
-use super::stamp::{Found, LINE, Stamp, read_line};
+use super::stamp::{LINE, Stamp, read_line};
 use super::traffic_report::TrafficReport;
 use super::traffic_spec::{
     MAX_ADDRESSES, MAX_BLOCK_SIZE, MAX_RUN, MAX_SIZE, MAX_WINDOW, NUMBERED_BYTES, Operation,
@@ -167,6 +168,8 @@ struct Flow {
     stamp: Stamp,
     /// Of puts: the numbers that have come, by address.
     turns: Turns,
+    /// Of blocks: what lines of earlier ones do to later ones.
+    late: LateLines,
     counts: usize,
     /// The latest runs before it whose messages cannot say whose they are, newest first.
     short: VecDeque<ShortRun>,
@@ -206,6 +209,22 @@ impl Flow {
     fn is_stale(&self, address: u64, data: &[u8]) -> bool {
         self.stamp.is_of_another_run(address, data)
             || self.short.iter().any(|old| old.has_sent(address, data))
+    }
+}
+
+impl Flow {
+    /// Which line of which of its addresses `data`, for `address`, are, if it has blocks.
+    #[inline]
+    fn line_of(&self, address: u64, data: &[u8]) -> Option<Line> {
+        let offset = address.wrapping_sub(self.announcement.base);
+        let is_line = offset.is_multiple_of(LINE as u64) && data.len() <= LINE;
+        let writes = self.announcement.is_block() && self.announcement.op == Operation::Put;
+        if !writes || offset >= self.announcement.bytes() || !is_line {
+            return None;
+        }
+        let stride = stride_of(self.announcement.size) as u32;
+        let (place, at) = (offset / u64::from(stride), offset % u64::from(stride));
+        Some((place as u16, (at / LINE as u64) as u32))
     }
 }
 
@@ -323,6 +342,7 @@ impl Checker {
             announcement,
             stamp,
             turns: Turns::new(checked),
+            late: LateLines::new(if announcement.is_block() { checked } else { 0 }),
             counts,
             short: old.map_or_else(VecDeque::new, |flow| flow.into_short()),
         }));
@@ -408,8 +428,49 @@ impl Checker {
 }
 
 impl Checker {
+    /// Looks at a write of `data` to `address` that came from `source` and is still to be made in
+    /// `memory`, where runs may have blocks: what it overwrites counts.
+    #[inline]
+    pub(crate) fn line(&mut self, source: u32, address: u64, data: &[u8], memory: &Memory) {
+        if let Some(Some(flow)) = self.flows.get_mut(source as usize)
+            && let Some(line) = flow.line_of(address, data)
+        {
+            flow.late.comes(flow.stamp, (address, line), data, memory);
+        }
+    }
+
+    /// Judges the block whose last line, `data`, has been written to `address` of `memory`, and all
+    /// of which is said to be there. False if that is no place for a line of a block of `source`.
+    pub(crate) fn last_line(
+        &mut self,
+        source: u32,
+        address: u64,
+        data: &[u8],
+        memory: &Memory,
+    ) -> bool {
+        let Some(Some(flow)) = self.flows.get(source as usize) else {
+            return false;
+        };
+        let Some((place, _)) = flow.line_of(address, data) else {
+            return false;
+        };
+        let next = flow.turns.next(place.into()).unwrap_or(0);
+        let number = Stamp::claimed_number(next, data);
+        let counts = &mut self.runs[flow.counts];
+        match number.filter(|&number| flow.stamp.matches(address, number, data)) {
+            Some(number) => self.block(source, place.into(), number, memory),
+            None if flow.stamp.is_of_another_run(address, data) => {
+                self.stragglers += 1;
+                counts.stale += 1;
+            }
+            None => counts.corrupted += 1,
+        }
+        true
+    }
+
     /// Judges block `number` to address number `place` that came from `source` and is said to be in
-    /// `memory`.
+    /// `memory`. One over which the source has sent another already, because it did not know what
+    /// had become of it, is not judged: nobody counts on it.
     pub(crate) fn block(&mut self, source: u32, place: u32, number: u32, memory: &Memory) {
         let Some(Some(flow)) = self.flows.get_mut(source as usize) else {
             return;
@@ -421,50 +482,24 @@ impl Checker {
         let size = flow.announcement.size;
         let address = flow.announcement.base + place * stride_of(size);
         let counts = &mut self.runs[flow.counts];
-        let Some(stale) = wrong_lines(memory, address, size, flow.stamp, number) else {
+        if flow.late.is_outdated(place as u16, number) {
+            self.stragglers += 1;
+            counts.stale += 1;
+            return;
+        }
+        let was_there = |line| flow.late.has_been_there((place as u16, line), number);
+        let Some(stale) = wrong_lines(memory, address, size, (flow.stamp, number), was_there)
+        else {
             counts.corrupted += 1;
             return;
         };
-        // What another run wrote over it since is not the fault of this block, which did arrive.
+        // What another run, or an earlier block, wrote over it since is not the fault of this one,
+        // which did arrive.
         self.stragglers += stale;
         counts.stale += stale;
         let turn = flow.turns.take(place, number);
         counts.judge(turn, flow.announcement.ordered);
     }
-}
-
-/// What the `size` bytes at `local`, which have been read at `address` of somebody's memory, are.
-pub(crate) fn block_found(memory: &Memory, local: u64, address: u64, size: u32) -> Found {
-    let mut line = [0; LINE];
-    let size = u64::from(size);
-    let of_line = |at: u64| {
-        let line = &mut line[..(size - at).min(LINE as u64) as usize];
-        match memory.read(local + at, line) {
-            Ok(()) => Found::of(address + at, line),
-            Err(_) => Found::Wrong,
-        }
-    };
-    let lines = (0..size).step_by(LINE).map(of_line);
-    lines.max().unwrap_or(Found::Whole)
-}
-
-/// How many lines of the block are whole lines of another run's messages; `None` if any is neither
-/// those nor its own.
-fn wrong_lines(memory: &Memory, address: u64, size: u32, stamp: Stamp, number: u32) -> Option<u64> {
-    let (mut found, mut wrong) = ([0; LINE], 0);
-    let (size, mut lines) = (u64::from(size), stamp.lines(address, number));
-    for at in (0..size).step_by(LINE) {
-        let expected = lines.next();
-        let found = &mut found[..(size - at).min(LINE as u64) as usize];
-        memory.read(address + at, found).ok()?;
-        if *found != expected[..found.len()] {
-            if !stamp.is_of_another_run(address + at, found) {
-                return None;
-            }
-            wrong += 1;
-        }
-    }
-    Some(wrong)
 }
 
 /// The sequence number of a message that is not the one expected, if it is a whole message of

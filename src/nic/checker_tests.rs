@@ -1,4 +1,6 @@
 use super::*;
+use crate::nic::block_lines::block_found;
+use crate::nic::stamp::Found;
 
 const SOURCE: u32 = 9;
 const TARGET: u32 = 4;
@@ -449,3 +451,6 @@ fn a_block_over_which_another_run_has_written_is_not_corrupt() {
     bench.checker.block(SOURCE, 0, 1, &bench.memory);
     assert_eq!(bench.report(3).corrupted, 1);
 }
+
+#[path = "checker_block_tests.rs"]
+mod blocks;

@@ -2,6 +2,11 @@
 //!
 //! A memory that nobody has written reads as zeros and costs eight bytes per page, so that many
 //! network interfaces with large memories fit on one machine.
+//!
+//! Behind its end, at multiples of [`WINDOW_BYTES`], other memory may be reached through it: a
+//! [`Window`] on what a local program shares with its network interface.
+
+use core::fmt::Debug;
 
 const PAGE_SHIFT: u32 = 16;
 const PAGE_BYTES: usize = 1 << PAGE_SHIFT;
@@ -9,7 +14,60 @@ const PAGE_BYTES: usize = 1 << PAGE_SHIFT;
 /// Largest memory a network interface may be given, in bytes (64 GiB).
 pub const MAX_MEMORY_BYTES: u64 = 1 << 36;
 
-/// An access reached beyond the end of the memory.
+/// Addresses of a window: window `n` begins at `n + 1` times as much.
+pub const WINDOW_BYTES: u64 = 1 << 49;
+/// Where in a window the addresses of the program's own begin: byte `a` of its address space is at
+/// this plus `a`.
+pub const OWN_AT: u64 = 1 << 48;
+/// Windows of one memory.
+pub const MAX_WINDOWS: usize = 64;
+
+/// Memory that is shared with another process, which may change it at any time.
+pub trait Window: Debug + Send {
+    /// Bytes, at most [`OWN_AT`].
+    fn size(&self) -> u64;
+
+    /// Fills `out` from `offset` on; all of it is inside.
+    fn read(&self, offset: u64, out: &mut [u8]);
+
+    /// Stores `data` at `offset`; all of it is inside.
+    fn write(&mut self, offset: u64, data: &[u8]);
+
+    /// Changes the 64-bit word at `offset`, a multiple of eight, in one step as the other side sees
+    /// it, and answers what it was; `change` may be called more than once.
+    fn update(&mut self, offset: u64, change: &dyn Fn(u64) -> u64) -> u64;
+
+    /// The address space of the program, if it can be reached.
+    fn own(&self) -> Option<&dyn OwnMemory> {
+        None
+    }
+}
+
+/// The address space of another process, which may take away at any time what is in it.
+pub trait OwnMemory: Debug + Send {
+    /// Fills `out` from `address` on.
+    ///
+    /// # Errors
+    /// [`Unreachable`].
+    fn read(&self, address: u64, out: &mut [u8]) -> Result<(), Unreachable>;
+
+    /// Stores `data` at `address`, at the latest when [`settle`](Self::settle) is called; what is
+    /// stored first, the other process sees first.
+    ///
+    /// # Errors
+    /// [`Unreachable`].
+    fn write(&self, address: u64, data: &[u8]) -> Result<(), Unreachable>;
+
+    /// Everything is stored when this returns, and nothing is read again from before.
+    fn settle(&self);
+}
+
+/// Some of the bytes are not there, or not for that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the program's memory cannot be reached there")]
+pub struct Unreachable;
+
+/// An access reached beyond the end of the memory, or what a program has taken away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("access to {len} bytes at {address:#x} leaves a memory of {size} bytes")]
 pub struct OutOfRange {
@@ -22,10 +80,11 @@ pub struct OutOfRange {
 }
 
 /// A sparse memory of a fixed size in bytes; pages of 64 KiB appear when first written.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Memory {
     size: u64,
     pages: Vec<Option<Box<[u8; PAGE_BYTES]>>>,
+    windows: Vec<Option<Box<dyn Window>>>,
 }
 
 impl Memory {
@@ -42,7 +101,169 @@ impl Memory {
         Self {
             size,
             pages: vec![None; pages],
+            windows: Vec::new(),
         }
+    }
+
+    /// Lets `window` be reached, and answers which it is; `None` if there are [`MAX_WINDOWS`].
+    ///
+    /// # Panics
+    /// If it is larger than [`OWN_AT`].
+    pub fn attach(&mut self, window: Box<dyn Window>) -> Option<usize> {
+        assert!(window.size() <= OWN_AT, "who made it bounds it");
+        let free = self.windows.iter().position(Option::is_none);
+        let index = free.unwrap_or(self.windows.len());
+        if index == MAX_WINDOWS {
+            return None;
+        }
+        if index == self.windows.len() {
+            self.windows.push(None);
+        }
+        self.windows[index] = Some(window);
+        Some(index)
+    }
+
+    /// Takes a window away, if there is one: its addresses are out of range from now on.
+    pub fn detach(&mut self, window: usize) -> Option<Box<dyn Window>> {
+        self.windows.get_mut(window)?.take()
+    }
+
+    /// The address of the first byte of a window.
+    pub const fn window_base(window: usize) -> u64 {
+        (window as u64 + 1) * WINDOW_BYTES
+    }
+
+    /// Whether there are `len` bytes at `address`, in the memory or in one window.
+    #[inline]
+    pub fn contains(&self, address: u64, len: u64) -> bool {
+        match address.checked_add(len) {
+            Some(end) if end <= self.size => true,
+            Some(_) if address >= WINDOW_BYTES => self.seen(address, len).is_some(),
+            _ => false,
+        }
+    }
+
+    /// Which window has `len` bytes at `address`, and where in it.
+    fn seen(&self, address: u64, len: u64) -> Option<(usize, u64)> {
+        let index = (address / WINDOW_BYTES).checked_sub(1)? as usize;
+        let offset = address % WINDOW_BYTES;
+        let window = self.windows.get(index)?.as_ref()?;
+        let is_inside = match offset < OWN_AT {
+            true => offset.checked_add(len)? <= window.size(),
+            false => offset.checked_add(len)? <= WINDOW_BYTES && window.own().is_some(),
+        };
+        is_inside.then_some((index, offset))
+    }
+
+    /// The address space that has `len` bytes at `address`, and where in it.
+    fn own(&self, address: u64, len: u64) -> Option<(&dyn OwnMemory, u64)> {
+        let (index, offset) = self.seen(address, len)?;
+        let own = self.windows[index].as_ref()?.own()?;
+        Some((own, offset.checked_sub(OWN_AT)?))
+    }
+
+    /// All that was written to address spaces of programs is stored when this returns.
+    pub fn settle(&self) {
+        for window in self.windows.iter().flatten() {
+            if let Some(own) = window.own() {
+                own.settle();
+            }
+        }
+    }
+
+    /// Changes a word of `N` bytes at `address` of a program's own, a multiple of `N`, and answers
+    /// what it was; `None`: it is none of a program's own. All such changes are made here, one after
+    /// the other, but the program itself may change the word in between.
+    fn update_own<const N: usize>(
+        &self,
+        address: u64,
+        change: impl FnOnce([u8; N]) -> [u8; N],
+    ) -> Option<Result<[u8; N], OutOfRange>> {
+        let (own, at) = self.own(address, N as u64)?;
+        let mut old = [0; N];
+        let changed = own
+            .read(at, &mut old)
+            .and_then(|()| own.write(at, &change(old)));
+        Some(changed.map_or_else(|_| Err(self.out_of_range(address, N)), |()| Ok(old)))
+    }
+
+    /// The same as [`update_shared`](Self::update_shared) for a word of 32 bits, at a multiple of
+    /// four.
+    ///
+    /// # Errors
+    /// [`OutOfRange`] when it is in no window, or the program has taken it away.
+    pub fn update_shared_32(
+        &mut self,
+        address: u64,
+        change: &dyn Fn(u32) -> u32,
+    ) -> Result<u32, OutOfRange> {
+        let changed = |word| change(u32::from_le_bytes(word)).to_le_bytes();
+        if let Some(old) = self.update_own::<4>(address, changed) {
+            return old.map(u32::from_le_bytes);
+        }
+        let shift = (address & 4) * 8;
+        let mask = 0xffff_ffff << shift;
+        let whole = |word: u64| {
+            let new = change((word >> shift) as u32);
+            word & !mask | u64::from(new) << shift
+        };
+        let old = self.update_shared(address & !7, &whole)?;
+        Ok((old >> shift) as u32)
+    }
+
+    fn out_of_range(&self, address: u64, len: usize) -> OutOfRange {
+        let size = self.size;
+        OutOfRange { address, len, size }
+    }
+
+    /// Changes the 64-bit word at `address` of a window, a multiple of eight, in one step as the
+    /// window's other side sees it, and answers what it was.
+    ///
+    /// # Errors
+    /// [`OutOfRange`] when it is in no window, or the program has taken it away.
+    pub fn update_shared(
+        &mut self,
+        address: u64,
+        change: &dyn Fn(u64) -> u64,
+    ) -> Result<u64, OutOfRange> {
+        let changed = |word| change(u64::from_le_bytes(word)).to_le_bytes();
+        if address.is_multiple_of(8)
+            && let Some(old) = self.update_own::<8>(address, changed)
+        {
+            return old.map(u64::from_le_bytes);
+        }
+        let seen = self.seen(address, 8).filter(|_| address.is_multiple_of(8));
+        let (index, offset) = seen.ok_or_else(|| self.out_of_range(address, 8))?;
+        let window = self.windows[index].as_mut();
+        Ok(window.expect("it was seen").update(offset, change))
+    }
+
+    #[cold]
+    fn write_window(&mut self, address: u64, data: &[u8]) -> Result<(), OutOfRange> {
+        let seen = self.seen(address, data.len() as u64);
+        let (index, offset) = seen.ok_or_else(|| self.out_of_range(address, data.len()))?;
+        if let Some((own, at)) = self.own(address, data.len() as u64) {
+            let written = own.write(at, data);
+            return written.map_err(|_| self.out_of_range(address, data.len()));
+        }
+        if let Some(window) = &mut self.windows[index] {
+            window.write(offset, data);
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn read_window(&self, address: u64, out: &mut [u8]) -> Result<(), OutOfRange> {
+        let seen = self.seen(address, out.len() as u64);
+        let (index, offset) = seen.ok_or_else(|| self.out_of_range(address, out.len()))?;
+        if let Some((own, at)) = self.own(address, out.len() as u64) {
+            let read = own.read(at, out);
+            return read.map_err(|_| self.out_of_range(address, out.len()));
+        }
+        if let Some(window) = &self.windows[index] {
+            window.read(offset, out);
+        }
+        Ok(())
     }
 
     /// Size in bytes.
@@ -56,15 +277,9 @@ impl Memory {
     }
 
     #[inline]
-    fn check(&self, address: u64, len: usize) -> Result<(), OutOfRange> {
-        match address.checked_add(len as u64) {
-            Some(end) if end <= self.size => Ok(()),
-            _ => Err(OutOfRange {
-                address,
-                len,
-                size: self.size,
-            }),
-        }
+    fn is_own(&self, address: u64, len: usize) -> bool {
+        let end = address.checked_add(len as u64);
+        end.is_some_and(|end| end <= self.size)
     }
 
     /// Stores `data` at `address`.
@@ -73,7 +288,9 @@ impl Memory {
     /// [`OutOfRange`] when any byte is beyond the end; nothing is stored then.
     #[inline]
     pub fn write(&mut self, address: u64, data: &[u8]) -> Result<(), OutOfRange> {
-        self.check(address, data.len())?;
+        if !self.is_own(address, data.len()) {
+            return self.write_window(address, data);
+        }
         let (mut address, mut data) = (address, data);
         while !data.is_empty() {
             let offset = address as usize & (PAGE_BYTES - 1);
@@ -93,7 +310,9 @@ impl Memory {
     /// [`OutOfRange`] when any byte is beyond the end; `out` is untouched then.
     #[inline]
     pub fn read(&self, address: u64, out: &mut [u8]) -> Result<(), OutOfRange> {
-        self.check(address, out.len())?;
+        if !self.is_own(address, out.len()) {
+            return self.read_window(address, out);
+        }
         let (mut address, mut out) = (address, out);
         while !out.is_empty() {
             let offset = address as usize & (PAGE_BYTES - 1);
@@ -112,6 +331,64 @@ impl Memory {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[derive(Debug)]
+    struct Shared(Vec<u8>);
+
+    impl Window for Shared {
+        fn size(&self) -> u64 {
+            self.0.len() as u64
+        }
+
+        fn read(&self, offset: u64, out: &mut [u8]) {
+            out.copy_from_slice(&self.0[offset as usize..][..out.len()]);
+        }
+
+        fn write(&mut self, offset: u64, data: &[u8]) {
+            self.0[offset as usize..][..data.len()].copy_from_slice(data);
+        }
+
+        fn update(&mut self, offset: u64, change: &dyn Fn(u64) -> u64) -> u64 {
+            let word = self.0[offset as usize..].first_chunk_mut::<8>().unwrap();
+            let old = u64::from_le_bytes(*word);
+            *word = change(old).to_le_bytes();
+            old
+        }
+    }
+
+    #[test]
+    fn a_window_is_reached_until_it_is_taken_away_and_no_further() {
+        let mut memory = Memory::new(100);
+        let windows: Vec<_> = (0..MAX_WINDOWS)
+            .map(|_| memory.attach(Box::new(Shared(vec![0; 40]))))
+            .collect();
+        assert_eq!(windows, (0..MAX_WINDOWS).map(Some).collect::<Vec<_>>());
+        assert_eq!(memory.attach(Box::new(Shared(vec![]))), None);
+        let base = Memory::window_base(2);
+        memory.write(base + 36, &[1, 2, 3, 4]).unwrap();
+        let mut out = [0xa5; 4];
+        memory.read(base + 36, &mut out).unwrap();
+        assert_eq!(out, [1, 2, 3, 4]);
+        memory.read(Memory::window_base(1) + 36, &mut out).unwrap();
+        assert_eq!(out, [0; 4], "another's");
+        assert_eq!(
+            memory.update_shared(base + 32, &|word| word + 5),
+            Ok(0x0403_0201 << 32)
+        );
+        assert!(memory.update_shared(base + 40, &|word| word).is_err());
+        assert!(memory.update_shared(base + 4, &|word| word).is_err());
+        for (address, len) in [(base + 37, 4), (base - 1, 4), (96, 5), (u64::MAX - 2, 4)] {
+            assert!(!memory.contains(address, len), "{address:#x}");
+            assert!(memory.write(address, &[9; 4][..len as usize % 5]).is_err() || len > 4);
+        }
+        assert!(memory.contains(base, 40) && memory.contains(96, 4));
+        assert_eq!(memory.detach(2).map(|window| window.size()), Some(40));
+        assert!(memory.detach(2).is_none() && memory.detach(MAX_WINDOWS).is_none());
+        assert!(memory.write(base, &[9]).is_err() && !memory.contains(base, 1));
+        assert_eq!(memory.attach(Box::new(Shared(vec![0; 8]))), Some(2));
+        memory.read(base, &mut out).unwrap();
+        assert_eq!(out, [0; 4], "nothing of its predecessor");
+    }
 
     #[test]
     fn what_a_write_stored_a_read_returns() {

@@ -3,11 +3,18 @@
 //! outstanding requests.
 
 mod barrier;
+pub(crate) mod block_lines;
 pub(crate) mod checker;
 pub(crate) mod collective;
+mod datagrams;
+pub(crate) mod destinations;
 pub(crate) mod latency;
+pub mod local;
 pub(crate) mod memory;
 pub(crate) mod periods;
+mod probes;
+pub(crate) mod programs;
+mod puts;
 pub(crate) mod runs;
 pub(crate) mod slab;
 pub(crate) mod stamp;
@@ -27,13 +34,24 @@ pub use collective::{
     Collective, CollectiveReport, CollectiveSpec, CollectiveSpecError, DEFAULT_PATIENCE, ENGINES,
     MAX_BRANCHING, MAX_PARTICIPANTS, Number, Operand, Reduce, UnknownCollective,
 };
+pub use datagrams::{DatagramCounters, DatagramError, Datagrams, MOST_DATAGRAM_BYTES, NoRoom};
+pub use destinations::Destinations;
 pub use latency::LatencyCounts;
-pub use memory::{MAX_MEMORY_BYTES, Memory, OutOfRange};
+pub use memory::{
+    MAX_MEMORY_BYTES, MAX_WINDOWS, Memory, OWN_AT, OutOfRange, OwnMemory, Unreachable,
+    WINDOW_BYTES, Window,
+};
 pub use periods::Incarnation;
+pub use probes::{
+    MAX_PROBES, PROBE_ADDRESS, Probe, ProbeEnd, ProbeError, ProbeOutcome, ProbeSpec, Probes,
+};
+pub(crate) use probes::{ProbeLog, is_probed, probed_address};
+pub use puts::{PutEnd, PutError, RemotePuts};
 pub(crate) use traffic_issuer::{Answered, Block, Issuer, Message, RunRequest};
 pub use traffic_pattern::TrafficPattern;
 pub(crate) use traffic_pattern::{Groups, Mapping};
 pub use traffic_report::{MAX_NAMED, RunPhase, TrafficReport};
+pub(crate) use traffic_spec::NUMBERED_BYTES;
 pub use traffic_spec::{
     Abilities, MAX_ADDRESSES, MAX_BLOCK_SIZE, MAX_RATE, MAX_RUN, MAX_SIZE, MAX_WINDOW, Operation,
     SpecError, TrafficSpec, Ways,

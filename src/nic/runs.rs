@@ -18,6 +18,8 @@ pub(crate) struct Runs {
     driver: Option<Driver>,
     /// Runs begun so far.
     begun: u32,
+    /// Bytes at the end of every memory that runs keep out of.
+    reserved: u64,
     finished: VecDeque<TrafficReport>,
 }
 
@@ -30,7 +32,7 @@ impl Runs {
         &mut self,
         now: Time,
         spec: TrafficSpec,
-        source: Source,
+        mut source: Source,
         identity: impl Fn(u16) -> Option<u32>,
     ) -> Result<(), SpecError> {
         if let Some(driver) = self.driver.as_ref().filter(|driver| !driver.is_done()) {
@@ -43,6 +45,7 @@ impl Runs {
                 latest,
             });
         }
+        source.memory_bytes = source.memory_bytes.saturating_sub(self.reserved);
         let driver = Driver::new(spec, source, identity, now)?;
         self.begun = self.begun.wrapping_add(1);
         let driver = driver.with_serial(self.begun);
@@ -53,6 +56,11 @@ impl Runs {
             self.finished.push_back(old.report());
         }
         Ok(())
+    }
+
+    /// Keeps runs that start from now on out of the last `bytes` of the memories.
+    pub(crate) fn reserve(&mut self, bytes: u64) {
+        self.reserved += bytes;
     }
 
     /// Ends the issuing of the run that is going on, if any; outstanding messages are waited for.

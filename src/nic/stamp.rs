@@ -175,6 +175,12 @@ impl Stamp {
         other.tag != self.tag && other.matches(address, word as u32, data)
     }
 
+    /// Whether `data` is a whole message of this run to `address`, with whatever number.
+    #[cold]
+    pub(crate) fn is_of_any_number(self, address: u64, data: &[u8]) -> bool {
+        Self::claimed_number(0, data).is_some_and(|number| self.matches(address, number, data))
+    }
+
     /// What block `sequence` to `address` carries, line by line.
     pub(crate) fn lines(self, address: u64, sequence: u32) -> Lines {
         Lines {

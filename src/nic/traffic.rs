@@ -463,13 +463,14 @@ impl Driver {
         self.latency.record(now.since(posted).as_ns());
     }
 
-    /// Lets blocks go to an address again. Where one may still be on its way, none follows: it
-    /// would be overwritten.
+    /// Lets blocks go to an address again. Where one may still be on its way, none follows, unless
+    /// that does no harm: it would be overwritten.
     fn release(&mut self, index: u32, address: u64, answered: &Answered<'_>) {
         if !self.spec.is_block() {
             return;
         }
-        if matches!(answered, Answered::Unknown | Answered::Refused) {
+        let is_over = !matches!(answered, Answered::Unknown | Answered::Refused);
+        if !is_over && !self.spec.follows_unknown() {
             self.usable -= 1;
             self.targets[index as usize].given_up += 1;
             if self.usable == 0 {

@@ -42,7 +42,8 @@ fn a_target_all_of_whose_addresses_are_given_up_does_not_hold_up_the_others() {
         let spec = TrafficSpec {
             pattern,
             processors: vec![0, 1, 2],
-            size: 100,
+            // The last line has no room for its number.
+            size: 65,
             window: 10,
             count: 20,
             addresses: 1,
@@ -73,6 +74,45 @@ fn a_target_all_of_whose_addresses_are_given_up_does_not_hold_up_the_others() {
             "{report:?}"
         );
         assert_eq!((report.acknowledged, report.timed_out), (19, 1));
+    }
+}
+
+/// Blocks of which nothing is known go on to the same addresses: a run of them to a target that was
+/// away for a while ended.
+#[test]
+fn blocks_follow_those_of_which_nothing_is_known() {
+    use Operation::{Get, Put};
+    for (op, size, follows) in [
+        (Get, 128, true),
+        (Get, 65, true),
+        (Put, 128, true),
+        (Put, 72, true),
+        (Put, 65, false),
+        (Put, 71, false),
+    ] {
+        let spec = TrafficSpec {
+            op,
+            size,
+            window: 64,
+            count: 100,
+            addresses: 2,
+            ..run_to(&[1])
+        };
+        let (mut driver, mut taken) = driven(spec);
+        open(&mut driver, &mut taken, 0..1);
+        for answered in [Answered::Unknown, Answered::Refused, Answered::Written] {
+            for _ in 0..5 {
+                driver.issue(ms(0), &mut taken);
+                assert!(taken.0.len() <= 2, "one at a time to an address");
+                answer(&mut driver, &mut taken, ms(9), ms(0), answered);
+            }
+        }
+        driver.issue(ms(9), &mut taken);
+        let report = driver.report();
+        let counts = (report.timed_out, report.refused, report.acknowledged);
+        let expected = if follows { (10, 10, 10) } else { (2, 0, 0) };
+        assert_eq!(counts, expected, "{op:?} {size}: {report:?}");
+        assert_eq!(driver.is_done(), !follows);
     }
 }
 

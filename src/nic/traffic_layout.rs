@@ -3,6 +3,11 @@
 use super::checker::{STRIDE, stride_of};
 use super::traffic_spec::{Operation, SpecError, TrafficSpec};
 
+/// Bytes of the blocks of a run to one target, unless they are fewer than [`FEWEST_BLOCKS`]: enough
+/// short ones to fill a round trip, and no more than the processor's caches like.
+const BLOCKS_BYTES: u64 = 512 << 10;
+const FEWEST_BLOCKS: u64 = 8;
+
 /// Where in the memories the addresses of a run are.
 ///
 /// Gets use the upper half of the target's memory, the others the lower. Where there are more
@@ -37,7 +42,8 @@ impl Layout {
         if spec.is_block() {
             let sources = u64::from(spec.highest_processor().max(own)) + 1;
             let local = unit / stride / (targets as u64).max(1);
-            addresses = addresses.min(8).min(room / stride / sources).min(local);
+            let many = (BLOCKS_BYTES / stride).max(FEWEST_BLOCKS);
+            addresses = addresses.min(many).min(room / stride / sources).min(local);
         }
         let region = addresses * stride;
         if region == 0 || region > room {

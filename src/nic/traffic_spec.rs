@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::stamp::LINE;
 use super::traffic_pattern::{Choice, Groups, TrafficPattern};
 
 /// Highest number of a participant: numbers have 15 bits.
@@ -161,7 +162,8 @@ pub struct TrafficSpec {
     #[serde(default)]
     pub count: u64,
     /// Addresses used per target, in turn, 64 bytes apart; 1 to [`MAX_ADDRESSES`]. Block transfers
-    /// use 8 at most, as far apart as they are long, and one at a time per address.
+    /// use as many as 512 KiB hold, but 8 of long ones, as far apart as they are long, and one at a
+    /// time per address.
     #[serde(default = "default_addresses")]
     pub addresses: u16,
     /// Seed of all that is random in the run.
@@ -415,6 +417,14 @@ impl TrafficSpec {
     /// Whether messages are block transfers.
     pub(crate) fn is_block(&self) -> bool {
         self.size > MAX_SIZE
+    }
+
+    /// Whether a block may go to the address of one of which nothing is known. Gets change nothing
+    /// there, and late answers to them are not taken. Of puts each line has to tell its number, so
+    /// that late ones are known: see [`block_lines`](super::block_lines).
+    pub(crate) fn follows_unknown(&self) -> bool {
+        let last = self.size % LINE as u32;
+        self.op == Operation::Get || last == 0 || last >= NUMBERED_BYTES
     }
 
     /// How packets choose their ways, where they can.

@@ -33,7 +33,8 @@ pub(crate) struct Target {
     pub sequences: Box<[u32]>,
     /// Of additions: what they have fetched, by address.
     pub fetched: Turns,
-    /// Of blocks: addresses that one is on its way to, or may be for ever.
+    /// Of blocks: addresses that one is on its way to, or may be for ever, see
+    /// [`TrafficSpec::follows_unknown`].
     pub busy: Box<[bool]>,
     /// Of these, addresses that none goes to any more.
     pub given_up: usize,

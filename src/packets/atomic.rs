@@ -1,5 +1,7 @@
 //! What the atomic operations do to a word.
 
+use phitwire_framing::door::AtomicOp;
+
 use super::transfer::{Kind, Transfer};
 
 /// The word after the operation `asked` on the word `old`; `None` if it is no such operation, or
@@ -16,6 +18,20 @@ pub(super) fn apply(asked: &Transfer, old: u64) -> Option<u64> {
         Kind::CompareSwap if old == first => second,
         Kind::MaskedSwap => old & !first | second & first,
         _ => old,
+    })
+}
+
+/// The operation of packets that does what a program asks for, and how many of its operands count;
+/// `None` if there is none.
+pub(super) const fn of_program(op: AtomicOp, [a, b]: [u64; 2]) -> Option<(Kind, [u64; 2], usize)> {
+    Some(match op {
+        AtomicOp::Add => (Kind::Add, [a, 0], 1),
+        AtomicOp::CompareSwap => (Kind::CompareSwap, [a, b], 2),
+        // Of a masked swap the first operand says which bits become those of the second.
+        AtomicOp::Swap => (Kind::MaskedSwap, [!0, a], 2),
+        AtomicOp::And => (Kind::MaskedSwap, [!a, 0], 2),
+        AtomicOp::Or => (Kind::MaskedSwap, [a, a], 2),
+        _ => return None,
     })
 }
 

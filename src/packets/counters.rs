@@ -17,6 +17,8 @@ counters! {
         late_responses,
         /// Answers that do not carry what the request asked for; it goes on waiting.
         mismatched_responses,
+        /// Puts carried out.
+        puts_served,
         /// Atomic operations carried out.
         atomics_served,
         /// Messages taken into queues.

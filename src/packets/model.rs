@@ -4,6 +4,7 @@ use super::link::{PacketEnd, PacketInput};
 use super::transfer::{Kind, Transfer};
 use super::transfer_end::{TransferEnd as _, TransferPacket};
 use crate::chip::{Chip, ChipCore};
+use crate::device::{Device, PipelineReport};
 use crate::link::impair::Netem;
 use crate::link::{EndStatus, LinkConfig, LinkControlBlock};
 use crate::net::{Network, PlanError, Runtime};
@@ -188,6 +189,10 @@ impl<M: PacketModel> CycleModel for M {
 
     fn end(router: &Chip<M::Core>, port: PortId) -> Option<&Self::End> {
         router.lcb(port)
+    }
+
+    fn pipeline(router: &Chip<M::Core>) -> PipelineReport {
+        Device::pipeline(router)
     }
 
     fn view(router: &Chip<M::Core>) -> ChipView {

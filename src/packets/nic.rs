@@ -1,8 +1,13 @@
 //! A network interface for verified traffic and for users: one link, requests that wait for their
 //! answers, and answers that wait for the link.
 
+#[path = "nic_probes.rs"]
+mod probes;
+
+use phitwire_framing::door::Status;
 use serde_json::{Map, Value, json};
 
+use super::atomic;
 use super::counters::TransferNicCounters;
 use super::link::PacketEnd;
 use super::message_queues::MessageQueues;
@@ -11,14 +16,20 @@ use super::side::{Asker, Pending, Side};
 use super::transfer::{Kind, MAX_DATA, MESSAGE_BYTES, Transfer};
 use super::transfer_end::{Malformed, TransferEnd};
 use crate::device::{
-    self, Device, DeviceError, DeviceEvent, LinkFault, LinkView, NodeAccount, TrafficRuns,
+    self, Device, DeviceError, DeviceEvent, LinkFault, LinkView, NodeAccount, PipelineReport,
+    TrafficRuns,
 };
 use crate::kit::Events;
 use crate::link::{LinkConfig, LinkPort};
 use crate::nic::checker::ANNOUNCEMENT_BYTES;
+use crate::nic::local::LocalPort;
+use crate::nic::programs::{Answer, Asked, LoadsAndStores, Programs, Refused};
 use crate::nic::runs::Runs;
 use crate::nic::traffic::Source;
-use crate::nic::{Abilities, Answered, Incarnation, MAX_SIZE, Memory, TrafficReport, TrafficSpec};
+use crate::nic::{
+    Abilities, Answered, Incarnation, MAX_SIZE, Memory, ProbeLog, Probes, PutEnd, PutError,
+    RemotePuts, TrafficReport, TrafficSpec,
+};
 use crate::node::{Node, PortId, WakeReason, Wakeup};
 use crate::time::{Duration, Time};
 
@@ -91,6 +102,7 @@ pub struct TransferNic<E: TransferEnd> {
     side: Side<E>,
     runs: Runs,
     completions: Completions,
+    probes: ProbeLog,
     events: Events<DeviceEvent>,
 }
 
@@ -123,6 +135,7 @@ impl<E: TransferEnd> TransferNic<E> {
             completions: Completions::new(config.outstanding),
             side: Side::new(config, now),
             runs: Runs::default(),
+            probes: ProbeLog::default(),
             events: Events::new(MAX_EVENTS),
         }
     }
@@ -159,20 +172,24 @@ impl<E: TransferEnd> TransferNic<E> {
     /// See [`PostError`]; after [`NoRoom`](PostError::NoRoom) and [`TooMany`](PostError::TooMany)
     /// the same request may be taken later.
     pub fn post(&mut self, now: Time, asked: &Transfer) -> Result<u64, PostError> {
+        if !self.completions.has_room() {
+            return Err(PostError::TooMany);
+        }
+        let name = self.post_for(now, asked, Asker::User)?;
+        self.completions.posted();
+        Ok(name)
+    }
+
+    fn post_for(&mut self, now: Time, asked: &Transfer, asker: Asker) -> Result<u64, PostError> {
         let side = &mut self.side;
         if asked.to >= side.config.nics || !is_possible(asked, E::ABILITIES, E::MESSAGES) {
             return Err(PostError::NotHere);
         }
         side.see(now);
-        if !self.completions.has_room() {
-            return Err(PostError::TooMany);
-        }
         if !side.has_room(asked.kind, asked.len) {
             return Err(PostError::NoRoom);
         }
-        let name = side.ask(*asked, Asker::User).ok_or(PostError::TooMany)?;
-        self.completions.posted();
-        Ok(name)
+        side.ask(*asked, asker).ok_or(PostError::TooMany)
     }
 
     /// The next request of the user that has ended, oldest first.
@@ -246,9 +263,21 @@ impl<E: TransferEnd> TransferNic<E> {
     #[inline]
     fn tell(&mut self, name: u64, request: &Pending, ended: Ended<'_>) {
         let now = self.side.now;
-        let Asker::Run(asked) = request.asker else {
-            self.completions.push(completion(name, request, now, ended));
-            return;
+        let asked = match request.asker {
+            Asker::Run(asked) => asked,
+            Asker::User => {
+                self.completions.push(completion(name, request, now, ended));
+                return;
+            }
+            Asker::Probe => {
+                let outcome = probes::probe_outcome(&ended);
+                self.probes.ended(name, (request.posted, now), outcome);
+                return;
+            }
+            Asker::Program => {
+                self.side.responder.programs.ended(name, answer_to(&ended));
+                return;
+            }
         };
         let answered = match ended {
             Ended::Unknown => Answered::Unknown,
@@ -270,6 +299,19 @@ impl<E: TransferEnd> TransferNic<E> {
         while let Some((name, request)) = self.side.expire() {
             self.tell(name, &request, Ended::Unknown);
         }
+    }
+}
+
+/// What a local program is told of a request.
+#[cold]
+fn answer_to<'a>(ended: &Ended<'a>) -> Answer<'a> {
+    match ended {
+        Ended::Unknown => Answer::Unknown,
+        Ended::By(answer) => match answer.kind {
+            Kind::Done => Answer::Done(answer.data()),
+            Kind::Damaged => Answer::Damaged,
+            _ => Answer::Refused,
+        },
     }
 }
 
@@ -383,6 +425,10 @@ impl<E: TransferEnd> Device for TransferNic<E> {
         }
     }
 
+    fn pipeline(&self) -> PipelineReport {
+        self.side.pipeline()
+    }
+
     fn describe(&self) -> Map<String, Value> {
         let config = &self.side.config;
         let facts = [
@@ -407,6 +453,126 @@ impl<E: TransferEnd> Device for TransferNic<E> {
 
     fn traffic_mut(&mut self) -> Option<&mut dyn TrafficRuns> {
         Some(self)
+    }
+
+    fn remote_puts(&mut self) -> Option<&mut dyn RemotePuts> {
+        Some(self)
+    }
+
+    fn probes(&mut self) -> Option<&mut dyn Probes> {
+        Some(self)
+    }
+
+    fn local_port(&mut self) -> Option<&mut dyn LocalPort> {
+        Some(self)
+    }
+}
+
+impl<E: TransferEnd> LoadsAndStores for TransferNic<E> {
+    fn known_as(&self) -> Option<u16> {
+        RemotePuts::number(self)
+    }
+
+    fn most_bytes(&self) -> u16 {
+        E::ABILITIES.max_size as u16
+    }
+
+    fn has_atomics(&self) -> bool {
+        E::ABILITIES.atomics
+    }
+
+    fn most_requests(&self) -> u32 {
+        self.side.config.outstanding
+    }
+
+    fn programs(&mut self) -> &mut Programs {
+        &mut self.side.responder.programs
+    }
+
+    fn ask(
+        &mut self,
+        now: Time,
+        to: u16,
+        address: u64,
+        asked: Asked<'_>,
+        ordered: bool,
+    ) -> Result<u64, Refused> {
+        let mut transfer = match asked {
+            Asked::Put(data) => Transfer::new(to, Kind::Put, address).with(data),
+            Asked::Get(len) => {
+                let mut get = Transfer::new(to, Kind::Get, address);
+                get.len = len;
+                get
+            }
+            Asked::Atomic(op, operands) => {
+                let known = atomic::of_program(op, operands);
+                let (kind, words, count) = known.ok_or(Refused::For(Status::Unsupported))?;
+                Transfer::new(to, kind, address).with_words(&words[..count])
+            }
+        };
+        transfer.ordered = ordered;
+        if to >= self.side.config.nics {
+            return Err(Refused::For(Status::NoProcessor));
+        }
+        let posted = self.post_for(now, &transfer, Asker::Program);
+        posted.map_err(|error| match error {
+            PostError::TooMany | PostError::NoRoom => Refused::Later,
+            // An atomic operation is none here, else its length is none.
+            PostError::NotHere if matches!(asked, Asked::Atomic(..)) => {
+                Refused::For(Status::Unsupported)
+            }
+            PostError::NotHere => Refused::For(Status::Length),
+        })
+    }
+}
+
+impl<E: TransferEnd> RemotePuts for TransferNic<E> {
+    fn number(&self) -> Option<u16> {
+        let Self { side, .. } = self;
+        (side.config.number < side.config.nics).then_some(side.config.number)
+    }
+
+    fn most_outstanding(&self) -> usize {
+        self.side.config.outstanding as usize
+    }
+
+    fn longest_put(&self) -> usize {
+        E::ABILITIES.max_size as usize
+    }
+
+    fn put(
+        &mut self,
+        now: Time,
+        to: u16,
+        address: u64,
+        data: &[u8],
+        ordered: bool,
+    ) -> Result<u64, PutError> {
+        if data.len() > RemotePuts::longest_put(self) {
+            return Err(PutError::Impossible);
+        }
+        let mut asked = Transfer::new(to, Kind::Put, address).with(data);
+        asked.ordered = ordered;
+        self.post(now, &asked).map_err(|error| match error {
+            PostError::NotHere => PutError::Impossible,
+            PostError::TooMany | PostError::NoRoom => PutError::Full,
+        })
+    }
+
+    fn put_ended(&mut self) -> Option<(u64, PutEnd)> {
+        self.poll_completion().map(Completion::end_of_put)
+    }
+
+    fn puts_served(&self) -> u64 {
+        self.side.counters.puts_served
+    }
+
+    fn own_memory(&self) -> &Memory {
+        self.memory()
+    }
+
+    fn reserve(&mut self, bytes: u64) {
+        self.runs.reserve(bytes);
     }
 }
 

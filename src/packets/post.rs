@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::transfer::{Kind, MAX_DATA, MESSAGE_BYTES, Transfer, WORD_BYTES};
-use crate::nic::Abilities;
+use crate::nic::{Abilities, PutEnd};
 use crate::time::Time;
 
 /// Why a request was not taken.
@@ -56,6 +56,18 @@ pub struct Completion {
     pub completed: Time,
     /// How it ended.
     pub outcome: Outcome,
+}
+
+impl Completion {
+    /// The put that has ended, and how.
+    pub(crate) fn end_of_put(self) -> (u64, PutEnd) {
+        let end = match self.outcome {
+            Outcome::Done { .. } => PutEnd::Done,
+            Outcome::Damaged => PutEnd::Damaged,
+            Outcome::Refused | Outcome::Unknown => PutEnd::Lost,
+        };
+        (self.name, end)
+    }
 }
 
 /// Whether network interfaces that can do this send such a request.

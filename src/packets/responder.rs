@@ -5,7 +5,8 @@ use super::counters::TransferNicCounters;
 use super::message_queues::{Message, MessageQueues};
 use super::transfer::{Kind, MAX_DATA, MESSAGE_BYTES, Transfer};
 use crate::nic::checker::{ANNOUNCE_ADDRESS, Announced, Announcement, Checker, Purpose};
-use crate::nic::{Abilities, Memory, Operation};
+use crate::nic::programs::{Programs, is_registered};
+use crate::nic::{Abilities, Memory, Operation, is_probed};
 
 /// The address of the first of the words that can only be read: beyond every memory.
 pub(crate) const REGISTERS: u64 = 1 << 46;
@@ -17,6 +18,7 @@ pub(super) struct Responder {
     abilities: Abilities,
     has_messages: bool,
     pub memory: Memory,
+    pub programs: Programs,
     pub queues: MessageQueues,
     /// Words behind [`REGISTERS`].
     pub registers: Vec<u64>,
@@ -35,6 +37,7 @@ impl Responder {
             abilities,
             has_messages,
             memory: Memory::new(memory_bytes),
+            programs: Programs::default(),
             queues: MessageQueues::default(),
             registers: Vec::new(),
             checker: Checker::default(),
@@ -56,7 +59,11 @@ impl Responder {
         let done = asked.answer(Kind::Done);
         let answer = match asked.kind {
             _ if u32::from(asked.len) > self.abilities.max_size => None,
-            Kind::Put => self.put(asked).then_some(done),
+            Kind::Put => {
+                let is_done = self.put(asked);
+                counters.puts_served += u64::from(is_done);
+                is_done.then_some(done)
+            }
             Kind::Get => self.get(asked, done),
             Kind::Message => self.message(asked, counters).then_some(done),
             _ => {
@@ -74,6 +81,13 @@ impl Responder {
         if address == ANNOUNCE_ADDRESS {
             return self.announced(from, asked.data());
         }
+        if is_registered(address) {
+            return self.programs.write(address, asked.data());
+        }
+        // What a probe puts goes nowhere.
+        if is_probed(address) {
+            return true;
+        }
         let written = self.memory.write(address, asked.data()).is_ok();
         if written {
             self.checker.put(from.into(), address, asked.data());
@@ -85,6 +99,9 @@ impl Responder {
     fn get(&self, asked: &Transfer, mut answer: Transfer) -> Option<Transfer> {
         answer.len = asked.len;
         let read = answer.data.get_mut(..usize::from(asked.len))?;
+        if is_registered(asked.address) {
+            return self.programs.read(asked.address, read).then_some(answer);
+        }
         if self.memory.read(asked.address, read).is_err() {
             let word = self.register(asked.address)?;
             *read.first_chunk_mut()? = word.to_le_bytes();
@@ -105,6 +122,11 @@ impl Responder {
     fn atomic(&mut self, asked: &Transfer) -> Option<u64> {
         if !self.abilities.atomics || !asked.address.is_multiple_of(size_of::<u64>() as u64) {
             return None;
+        }
+        if is_registered(asked.address) {
+            atomic::apply(asked, 0)?;
+            let change = |old| atomic::apply(asked, old).unwrap_or(old);
+            return self.programs.update(asked.address, &change);
         }
         let old = self.word(asked.address)?;
         let new = atomic::apply(asked, old)?;

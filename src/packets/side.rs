@@ -9,6 +9,8 @@ use super::nic::TransferNicConfig;
 use super::responder::Responder;
 use super::transfer::{Kind, Transfer};
 use super::transfer_end::TransferEnd;
+use crate::device::pipeline::Stage;
+use crate::device::{LinkView, PipelineReport};
 use crate::link::LinkPort;
 use crate::nic::checker::ANNOUNCE_ADDRESS;
 use crate::nic::periods::Periods;
@@ -20,6 +22,10 @@ use crate::time::Time;
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Asker {
     User,
+    /// A local program.
+    Program,
+    /// A probe.
+    Probe,
     Run(RunRequest),
 }
 
@@ -44,7 +50,7 @@ impl Entry for Pending {
 impl Pending {
     /// Whether it tells of a run, or asks about one.
     pub(super) const fn is_announcement(&self) -> bool {
-        !matches!(self.asker, Asker::User | Asker::Run(RunRequest::Message(_)))
+        matches!(self.asker, Asker::Run(asked) if !matches!(asked, RunRequest::Message(_)))
     }
 }
 
@@ -64,6 +70,24 @@ pub(super) struct Side<E: TransferEnd> {
 }
 
 impl<E: TransferEnd> Side<E> {
+    /// What waits where.
+    pub(super) fn pipeline(&self) -> PipelineReport {
+        let end: &dyn LinkView = self.link.end();
+        let unit = end.account().units.credits;
+        PipelineReport {
+            stages: vec![
+                Stage::inside("outstanding requests", "requests", "NIC")
+                    .single("without response", self.pending.len().into())
+                    .capacity([self.config.outstanding.into()]),
+                Stage::inside("waiting for the link", "packets", "NIC")
+                    .single("responses", self.answers.len() as u64)
+                    .capacity([self.config.answers as u64]),
+                Stage::of_links([(0, end)].into_iter()),
+                Stage::outside("input buffer", unit, "port").of_inputs([(0, &self.link)]),
+            ],
+        }
+    }
+
     pub(super) fn new(config: TransferNicConfig<E::Config>, now: Time) -> Self {
         let (link, config) = config.split();
         let idle = Pending {

@@ -183,7 +183,8 @@ pub fn check_direction(
 /// What may be wrong with a run without being a violation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Allowance {
-    /// Packets that may have been poisoned on purpose, each of which may cost a message.
+    /// Messages that packets which were poisoned on purpose may have cost: one each, or as many as
+    /// one packet may answer.
     pub soft_errors: u64,
     /// Something that held packets was destroyed, so that any message may be lost.
     pub destroyed: bool,

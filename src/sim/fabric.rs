@@ -142,6 +142,9 @@ struct Exit {
 /// A frame on its way from one fabric to another.
 pub type SentFrame = (Time, Vec<u8>);
 
+/// What is told of the frames that nodes send: when, by which node and port, and their bytes.
+pub type NodeTap = Box<dyn FnMut(Time, NodeId, PortId, &[u8]) + Send>;
+
 /// Nodes of type `N` joined by wires, in virtual time. See the [module](super) for the order of
 /// things.
 pub struct Fabric<N: Node> {
@@ -158,6 +161,8 @@ pub struct Fabric<N: Node> {
     buffer: Vec<u8>,
     events: VecDeque<FabricEvent<N::Event>>,
     events_lost: u64,
+    /// Told of every frame that a node hands over.
+    tap: Option<NodeTap>,
     /// How often a node ran.
     runs: u64,
     /// Impairments made so far; each has a random stream of its own.
@@ -179,6 +184,7 @@ impl<N: Node> Fabric<N> {
             buffer: Vec::new(),
             events: VecDeque::new(),
             events_lost: 0,
+            tap: None,
             runs: 0,
             streams: 0,
         }
@@ -242,6 +248,12 @@ impl<N: Node> Fabric<N> {
         let answer = command(&mut self.slots[id.0 as usize].node, self.now);
         self.wake(id, self.now);
         answer
+    }
+
+    /// From now on `tap` is told of every frame that a node sends through one of its ports, before
+    /// anything happens to it.
+    pub fn set_tap(&mut self, tap: NodeTap) {
+        self.tap = Some(tap);
     }
 
     /// Puts a new incarnation in the place of a node and returns the old one, with all that was
@@ -456,6 +468,9 @@ impl<N: Node> Fabric<N> {
                 let exit = &mut self.exits[(wire - EXIT) as usize];
                 let buffer = &mut self.buffer[..exit.mtu];
                 while let Some(length) = slot.node.poll_frame(now, port as PortId, buffer) {
+                    if let Some(tap) = &mut self.tap {
+                        tap(now, id, port as PortId, &buffer[..length]);
+                    }
                     exit.frames.push((now, buffer[..length].to_vec()));
                 }
                 continue;
@@ -472,6 +487,9 @@ impl<N: Node> Fabric<N> {
             let buffer = &mut self.buffer[..mtu];
             if let Some(joint) = joint {
                 while let Some(length) = slot.node.poll_frame(now, port as PortId, buffer) {
+                    if let Some(tap) = &mut self.tap {
+                        tap(now, id, port as PortId, &buffer[..length]);
+                    }
                     joint.wire.send(now, &mut buffer[..length]);
                     sent = true;
                 }

@@ -24,12 +24,13 @@ pub mod check;
 pub mod direct;
 mod fabric;
 pub mod soak;
+pub mod tap;
 mod trace;
 mod wire;
 mod world;
 
 pub use fabric::{
-    ConnectError, Direction, Fabric, FabricEvent, LinkId, LinkSpec, NodeId, SentFrame,
+    ConnectError, Direction, Fabric, FabricEvent, LinkId, LinkSpec, NodeId, NodeTap, SentFrame,
 };
 pub use trace::TraceHash;
 pub use wire::{Wire, WireCounters};

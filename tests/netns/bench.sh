@@ -25,6 +25,17 @@ bench_case "length == 2 and all(.[]; $clean)" latency --op get --size 4,1000
 bench_case "length == 1 and all(.[]; $clean)" latency --op amo
 bench_case "length == 2 and all(.[]; $clean and .window == 64 and .sources == 1)" bandwidth --size 64,16384
 bench_case "all(.[]; $clean and .sources == 2)" bibw --size 64
+# With so many messages instead of a time; OSU's words.
+counted() { bench latency --lab "$LAB" --json "$@" | jq -e "map(.sent) == [200, 200, 200] and map(.size) == [16, 32, 64]"; }
+check "so many messages, of sizes in a range, behind a warm-up" counted -m 16:64 -i 200 -x 50
+bench_case "all(.[]; $clean and .sources == 3)" bandwidth --pairs 3 --size 64
+bench_case "all(.[]; $clean and .sources == 4)" bibw --pairs 2 --size 64
+check_fails "too many pairs are refused, without a table's head" 'enough for' bench bandwidth --lab "$LAB" --pairs 999
+check "nor is there one above any other error" bash -c '! "$1" latency --lab "$2" --from nobody --to nic0 2>/dev/null | grep .' \
+    bash "$PHITWIRE_BIN_DIR/phitwire-bench" "$LAB"
+check "a full window's latency is told beside that of one message" bash -c '
+    "$1" --lab "$2" --size 8 --seconds 0.3 | tee /dev/stderr | grep -E "^# 8 bytes one at a time, nic0 -> nic[0-9]+: p50 [0-9.]+ us"' \
+    bash "$PHITWIRE_BIN_DIR/phitwire-msgrate" "$LAB"
 bench_case "all(.[]; $clean and .gups > 0 and .size == 8)" gups
 bench_case "all(.[]; $clean and .sources > 2)" alltoall --size 8,256
 bench_case 'length == 3 and all(.[]; .clean and .wrong == 0 and .iterations > 0)' allreduce --op sum-f64,max-i32,xor-i64 --branching 2

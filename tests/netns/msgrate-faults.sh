@@ -66,6 +66,30 @@ emptied() {
 }
 met_new_memory() { (( $(t_ctl nic0 traffic status --json | jq .unwritten) > 0 )); }
 
+# outlives OPTIONS...: the target of a run of blocks is killed and started again, and the run goes on there. All of its addresses
+# had a block on the way whose outcome is not known, and it was over.
+outlives() {
+    local file=$T_SCRATCH/outlives.json before
+    timeout --foreground -k 5 120 "$PHITWIRE_BIN_DIR/phitwire-msgrate" --lab "$LAB" --json --from nic0 --to nic1 --seconds 90 "$@" \
+        >"$file" 2>"$file.err" &
+    local runner=$!
+    under_way nic0
+    check "$LAB: the target is killed ($*)" "$PHW_SCRIPTS/node.sh" --lab "$LAB" kill nic1
+    check "what was on its way times out" phw_until 20 has_timed_out 8
+    before=$(t_ctl nic0 traffic status --json | jq .acknowledged)
+    check "the target is started again" "$PHW_SCRIPTS/node.sh" --lab "$LAB" start nic1
+    check "the run goes on" phw_until 60 has_acknowledged $(( before + 1000 ))
+    kill -TERM "$runner" 2>/dev/null || true
+    settled "$runner"
+    check "it ends with status 1" test "$SETTLED" = 1
+    check "and nothing is called corrupted" \
+        jq -e '.corrupted == 0 and .timed_out > 0 and .duplicated == 0 and .restarted == ["nic1"]' "$file"
+    check "all links come up again" "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeout 15
+    rate_case "the next run is clean" 100 --from nic0 --to nic1 --seconds 0.5 "$@"
+}
+has_timed_out() { (( $(t_ctl nic0 traffic status --json | jq .timed_out) >= $1 )); }
+has_acknowledged() { (( $(t_ctl nic0 traffic status --json | jq .acknowledged) >= $1 )); }
+
 # older_number: a target remembers runs of a source that does not any more. It was called out of reach.
 older_number() {
     check "$LAB: a run begins" by_hand 9000000000000002 500000000
@@ -188,6 +212,7 @@ out_of_reach aries-pair
 nic_stops nic1 target
 emptied --op get --size 64
 emptied --op get --size 4096
+outlives --op put --size 4096
 emptied --op amo
 older_number
 t_topology "$T_SCRATCH/impatient.toml" quickstart request_timeout_ms=4000

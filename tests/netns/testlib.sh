@@ -102,7 +102,7 @@ t_first() {
 # The stranger on the wires (nodes/examples/stranger), $STRANGER: $PHITWIRE_STRANGER, or beside the binaries.
 t_stranger() {
     STRANGER=${PHITWIRE_STRANGER:-$PHITWIRE_BIN_DIR/examples/stranger}
-    [[ -x $STRANGER ]] || skip_all "no $STRANGER (cargo build --release --workspace --bins --example stranger)"
+    [[ -x $STRANGER ]] || skip_all "no $STRANGER (cargo build --release --workspace --lib --bins --example stranger)"
 }
 
 t_impair() { "$PHW_SCRIPTS/impair.sh" --lab "$LAB" "$@"; }
@@ -183,21 +183,19 @@ lost_share() {
         | awk '{ passed += $1; lost += $2 } END { printf "%d\n", passed + lost ? lost * 1000 / (passed + lost) : 0 }'
 }
 
-# nft_lost_share: the same for nftables, against what the interfaces took in.
+# nft_lost_share: the same for nftables, against what the interfaces took in: the wires' names end both in the rules' tables
+# and in the interfaces', and each namespace is asked once.
 nft_lost_share() {
-    local id a b if_a if_b
-    while IFS=$'\t' read -r id a _ b _ if_a if_b _; do
-        echo "$id $(nft_end_counts "$a" "$if_a")"
-        echo "$id $(nft_end_counts "$b" "$if_b")"
-    done < <(phw_plan_links "$LAB") | awk '{ lost += $2; all += $3 } END { printf "%d\n", all ? lost * 1000 / all : 0 }'
-}
-
-nft_end_counts() {
     local netns
-    netns=$(phw_netns "$LAB" "$1")
-    printf '%s %s' \
-        "$(nsenter "--net=/run/netns/$netns" nft list table netdev "phw_$2" | sed -n 's/.*counter packets \([0-9]*\).*/\1/p')" \
-        "$(ip -n "$netns" -j -s link show dev "$2" | jq '.[0].stats64.rx.packets')"
+    while read -r netns; do
+        nsenter "--net=/run/netns/$netns" nft list ruleset | awk -v at="$netns" '
+            $1 == "table" { sub(/^phw_/, "", $3); interface = $3 }
+            match($0, /counter packets [0-9]+/) { print "lost", at "/" interface, substr($0, RSTART + 16, RLENGTH - 16) }'
+        ip -n "$netns" -j -s link show | jq -r --arg at "$netns" '.[] | "all \($at)/\(.ifname) \(.stats64.rx.packets)"'
+    done < <(phw_lab_netns "$LAB") | awk '
+        $1 == "lost" { lost += $3; ours[$2] = 1 }
+        $1 == "all" { packets[$2] = $3 }
+        END { for (at in ours) all += packets[at]; printf "%d\n", all ? lost * 1000 / all : 0 }'
 }
 
 between() { (( $1 >= $2 && $1 <= $3 )) || { echo "$1 is not in $2 to $3"; return 1; }; }
@@ -246,6 +244,12 @@ t_need_namespaces() {
         skip_all "no network namespaces: neither root nor in rootless.sh"
     fi
     phw_need_lab_tools
+}
+
+# Tests that run MPI programs call this: Open MPI with its compiler, and libfabric's own programs.
+t_need_mpi() {
+    (phw_need mpirun:openmpi-bin mpicc:libopenmpi-dev+gcc+libc6-dev fi_pingpong:libfabric-bin ss:iproute2) 2>/dev/null \
+        || skip_all "Open MPI or libfabric is missing (sudo apt-get install openmpi-bin libopenmpi-dev libfabric-bin)"
 }
 
 # Whether nftables can lose frames here (it cannot in user-mode Linux).

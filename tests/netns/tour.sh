@@ -4,6 +4,7 @@
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces
+(phw_need ping:iputils-ping) || true
 
 # The commands of "A short tour", without their comments.
 commands=$T_SCRATCH/commands
@@ -46,6 +47,7 @@ run_one() {
 while IFS= read -r line; do
     named=${line//--lab demo/--lab $demo}
     named=${named//--lab xc/--lab $xc}
+    named=${named//phw-xc-/phw-$xc-}
     case $line in
         'cargo build'*|'sudo '*|'cd netns-scripts '*) ok "tour: $line is done by the test itself" ;;
         *' &')

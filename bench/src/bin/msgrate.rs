@@ -1,21 +1,29 @@
 //! `phitwire-msgrate`: message rate of a running lab, with every message verified.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 use miette::{IntoDiagnostic, Result, WrapErr};
 use phitwire::nic::RunPhase;
 use phitwire_bench::msgrate::{
-    ControlLab, Options, Plan, RateResult, RealClock, RunProgress, head, measure, row, run_number,
-    verdict,
+    ControlLab, Options, Plan, RateResult, RealClock, RunProgress, head, measure, measure_programs,
+    row, run_number, verdict,
 };
 use phitwire_bench::suite::Ending;
+use phitwire_nodes::cli::pages;
 use phitwire_nodes::output;
 use phitwire_nodes::stop::Stop;
 
+/// How long messages are sent one at a time, to be told beside those of a full window.
+const UNLOADED: Duration = Duration::from_millis(200);
+
 fn main() -> ExitCode {
     output::keep_lines_whole();
+    if let Some(status) = pages::asked(Options::command) {
+        return status;
+    }
     let options = Options::parse();
     Ending::status(run(&options))
 }
@@ -26,22 +34,15 @@ fn run(options: &Options) -> Result<Ending> {
     let mut lab = ControlLab::new(&options.lab);
     let plan = Plan::new(options, &mut lab).into_diagnostic()?;
     let mut outcomes = Vec::new();
-    if !options.json {
-        say(&format!("{}\n", head(&plan)))?;
-    }
     for (index, &size) in options.size.iter().enumerate() {
         let bar = progress_bar(&plan);
         let run = run_number(index as u32);
-        let outcome = measure(
-            &plan,
-            size,
-            run,
-            &mut lab,
-            &RealClock::new(stop.clone()),
-            |progress| {
-                show(&bar, &plan, progress, stop.requests() > 0);
-            },
-        );
+        let clock = RealClock::new(stop.clone());
+        let watch = |progress| show(&bar, &plan, progress, stop.requests() > 0);
+        let outcome = match options.client {
+            true => measure_programs(&plan, size, &mut lab, &clock, watch),
+            false => measure(&plan, size, run, &mut lab, &clock, watch),
+        };
         bar.finish_and_clear();
         let outcome = outcome
             .into_diagnostic()
@@ -57,7 +58,16 @@ fn run(options: &Options) -> Result<Ending> {
             }
         };
         if !options.json {
-            say(&format!("{}\n", row(&outcome)))?;
+            // The head comes with the first row: above an error it would promise figures.
+            let head = if index == 0 {
+                head(&plan) + "\n"
+            } else {
+                String::new()
+            };
+            say(&format!("{head}{}\n", row(&outcome)))?;
+        }
+        if index == 0 && !options.json && stop.requests() == 0 {
+            say(&unloaded(&plan, size, &mut lab, &stop))?;
         }
         outcomes.push(outcome);
         if stop.requests() > 0 {
@@ -72,6 +82,32 @@ fn run(options: &Options) -> Result<Ending> {
     } else {
         Ending::Clean
     })
+}
+
+/// What a message takes that waits behind no other, in a line: the latencies of a full window say
+/// how long that is, and beginners take them for the network's. Nothing where it cannot be told.
+fn unloaded(plan: &Plan, size: u32, lab: &mut ControlLab, stop: &Stop) -> String {
+    let Some(alone) = plan.unloaded(UNLOADED) else {
+        return String::new();
+    };
+    let run = run_number(u32::MAX);
+    let outcome = measure(
+        &alone,
+        size,
+        run,
+        lab,
+        &RealClock::new(stop.clone()),
+        |_| {},
+    );
+    match outcome {
+        Ok(outcome) if outcome.is_clean() && outcome.acknowledged > 0 => format!(
+            "# {size} bytes one at a time, {}: p50 {:.1} us; above it is under load, behind {} others\n",
+            alone.ends(),
+            outcome.latency_us.p50,
+            plan.window - 1
+        ),
+        _ => String::new(),
+    }
 }
 
 /// All outcomes as JSON, or what became of the messages.

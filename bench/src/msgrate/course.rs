@@ -97,13 +97,13 @@ impl<'a> Course<'a> {
             },
             ..spec.clone()
         };
+        let mut sources = 0..;
         for participant in &mut self.participants {
-            let spec = if participant.is_source {
-                &spec
-            } else {
-                &silent
+            let spec = match participant.is_source.then(|| sources.next()).flatten() {
+                Some(source) => self.plan.spec_of(source, &spec),
+                None => silent.clone(),
             };
-            lab.ask(&participant.nic.name, &Request::traffic_start(spec))?;
+            lab.ask(&participant.nic.name, &Request::traffic_start(&spec))?;
             participant.started = true;
         }
         Ok(())

@@ -4,15 +4,18 @@
 //! tells them what to do through their control sockets, watches, and adds up what sources and
 //! targets report. A put is an acknowledged remote write whose payload carries a stamp that the
 //! target checks: lost, duplicated, corrupted and misordered messages all show. Link counters of
-//! every process, taken before and after, tell what the links had to do for it.
+//! every process, taken before and after, tell what the links had to do for it. With `--client`
+//! programs at the doors make it instead, and see for themselves ([`measure_programs`]).
 
 mod claim;
 mod course;
 mod lab;
+pub(crate) mod message;
 mod options;
 mod outcome;
 mod plan;
 mod processes;
+mod programs;
 mod run;
 mod table;
 mod work;
@@ -24,6 +27,7 @@ pub use options::{Op, Options, PatternName, RoutingName};
 pub use outcome::{Ends, LatencyUs, Pace, RateResult};
 pub use plan::Plan;
 pub use processes::Fates;
+pub use programs::{DoorError, measure_programs};
 pub use run::{Clock, RealClock, RunError, RunProgress, measure, run_number};
 pub use table::{head, row, verdict};
 pub use work::{Decisions, LinkWork, Work};

@@ -2,6 +2,7 @@
 
 use clap::{Parser, ValueEnum};
 use phitwire::nic::Ways;
+use phitwire_nodes::cli::pages::{OTHER_CALLS, VERSION};
 
 /// Measure the message rate of a running lab, verifying every message.
 ///
@@ -29,7 +30,7 @@ use phitwire::nic::Ways;
 /// somebody else measures there. SIGINT and SIGTERM end the sending early: what was sent is still
 /// accounted for, and the exit status is 130 if that is clean; a second signal ends at once.
 #[derive(Clone, Debug, Parser)]
-#[command(name = "phitwire-msgrate", version)]
+#[command(name = "phitwire-msgrate", version = VERSION, after_help = OTHER_CALLS)]
 pub struct Options {
     /// Lab to measure
     #[arg(long, value_name = "NAME")]
@@ -68,10 +69,10 @@ pub struct Options {
     /// ordered]
     #[arg(long, value_enum, value_name = "MODE")]
     pub routing: Option<RoutingName>,
-    /// Messages that each sender keeps outstanding
-    #[arg(long, value_name = "W", default_value_t = 2048,
+    /// Messages that each sender keeps outstanding [default: 2048, programs 256]
+    #[arg(long, value_name = "W",
           value_parser = clap::value_parser!(u32).range(1..=i64::from(phitwire::nic::MAX_WINDOW)))]
-    pub window: u32,
+    pub window: Option<u32>,
     /// Messages per second that each sender issues, evenly, whether or not those before were
     /// answered; a sender that is held up catches up with --window messages at most [default: as
     /// fast as --window allows]
@@ -87,6 +88,11 @@ pub struct Options {
     /// Seed of destinations and permutations
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
+    /// Let programs send, one at the door of each network interface, instead of the network
+    /// interfaces themselves. All are this tool, which sees all their memories and compares every
+    /// message when it has ended. They choose no ways and keep no rate
+    #[arg(long, conflicts_with_all = ["routing", "rate"])]
+    pub client: bool,
     /// Print one JSON object (an array for several sizes) instead of a table
     #[arg(long)]
     pub json: bool,
@@ -175,6 +181,12 @@ fn seconds(text: &str) -> Result<f64, String> {
 }
 
 impl Options {
+    /// Messages that each sender keeps outstanding.
+    pub fn window(&self) -> u32 {
+        let usual = if self.client { 256 } else { 2048 };
+        self.window.unwrap_or(usual)
+    }
+
     /// Nanoseconds to send for; zero: no limit.
     pub fn duration_ns(&self) -> u64 {
         match (self.seconds, self.count) {
@@ -246,6 +258,8 @@ mod tests {
             "--lab demo --count 0",
             "--lab demo --hot-percent 101",
             "--lab demo --pattern upwards",
+            "--lab demo --client --rate 5",
+            "--lab demo --client --routing minimal",
         ] {
             assert!(parse(words).is_err(), "{words}");
         }

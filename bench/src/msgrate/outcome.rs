@@ -189,6 +189,17 @@ impl RateResult {
         Self { pace, ..self }
     }
 
+    /// Adds what links and routers did, and what became of the processes.
+    #[must_use]
+    pub(super) fn with_ends(self, ends: Ends) -> Self {
+        Self {
+            fates: ends.fates,
+            links: ends.work.links(),
+            decisions: ends.work.decisions(),
+            ..self
+        }
+    }
+
     /// Whether every message arrived once, whole, in order, wherever it was sent to. A message
     /// whose answer alone was late is no fault of this kind; a participant that died is, for nobody
     /// can vouch for what it held.

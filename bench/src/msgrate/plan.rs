@@ -31,6 +31,10 @@ pub struct Plan {
     pub(super) targets: Vec<Nic>,
     pub(super) spec: TrafficSpec,
     pub(super) pattern: String,
+    /// Each source sends to one target alone, the first to the first.
+    pub(super) paired: bool,
+    /// Programs send, not the network interfaces themselves.
+    pub(super) by_programs: bool,
 }
 
 /// What the options say of the traffic, its participants apart.
@@ -43,7 +47,7 @@ fn asked_for(options: &Options) -> TrafficSpec {
             Op::Amo => Operation::Amo,
         },
         ways: options.routing.map(Into::into),
-        window: options.window,
+        window: options.window(),
         duration_ns: options.duration_ns(),
         count: options.count.unwrap_or(0),
         seed: options.seed,
@@ -106,7 +110,7 @@ impl Plan {
             .filter(|nic| !sources.contains(nic))
             .collect();
         let everybody = members.into_iter().map(|member| member.name).collect();
-        let (lab, window) = (options.lab.clone(), options.window);
+        let (lab, window) = (options.lab.clone(), options.window());
         Ok(Self {
             lab,
             window,
@@ -115,12 +119,63 @@ impl Plan {
             targets,
             spec,
             pattern: shown,
+            paired: false,
+            by_programs: options.client,
         })
+    }
+
+    /// Lets each source send to one target alone, the first to the first: there have to be as many.
+    pub fn pair_up(&mut self) {
+        self.paired = true;
+        self.pattern = format!("{} pairs, {}", self.sources.len(), self.pattern);
+    }
+
+    /// The same for `count` messages of each source, instead of a time.
+    pub fn of_count(&self, count: u64) -> Self {
+        let mut plan = self.clone();
+        plan.spec.count = count;
+        plan.spec.duration_ns = 0;
+        plan
+    }
+
+    /// One message at a time, for a moment, from the first source to whom it may send: what a
+    /// message takes that waits behind no other. Nothing if this is that already.
+    pub fn unloaded(&self, duration: Duration) -> Option<Self> {
+        let from = self.sources.first()?.clone();
+        let to = self.targets.first().or(self.sources.last())?.clone();
+        if self.window == 1 || self.spec.rate > 0 || from == to {
+            return None;
+        }
+        let mut plan = self.clone();
+        plan.spec = TrafficSpec {
+            pattern: TrafficPattern::List {
+                destinations: vec![to.processor],
+            },
+            processors: vec![from.processor],
+            groups: Vec::new(),
+            window: 1,
+            count: 0,
+            duration_ns: duration.as_nanos() as u64,
+            ..self.spec.clone()
+        };
+        plan.pattern = format!("{} -> {}", from.name, to.name);
+        (plan.sources, plan.targets) = (vec![from], vec![to]);
+        (plan.window, plan.paired) = (1, false);
+        Some(plan)
     }
 
     /// All who take part: those that only receive first.
     pub(super) fn participants(&self) -> impl Iterator<Item = &Nic> + Clone {
         self.targets.iter().chain(&self.sources)
+    }
+
+    /// What the source of that index is told.
+    pub(super) fn spec_of(&self, source: usize, spec: &TrafficSpec) -> TrafficSpec {
+        let mut spec = spec.clone();
+        if let (true, TrafficPattern::List { destinations }) = (self.paired, &mut spec.pattern) {
+            *destinations = destinations.get(source).copied().into_iter().collect();
+        }
+        spec
     }
 
     /// The names of processors that take part.
@@ -159,9 +214,18 @@ impl Plan {
         (self.spec.duration_ns > 0).then(|| Duration::from_nanos(self.spec.duration_ns))
     }
 
+    /// Who sends to whom, for a line of its own.
+    pub fn ends(&self) -> &str {
+        &self.pattern
+    }
+
     /// Who sends to whom and how much, for the head of the table.
     pub fn describe(&self) -> String {
-        let mut text = format!("{} sources, {}", self.sources.len(), self.pattern);
+        let who = if self.by_programs { "programs as " } else { "" };
+        let mut text = match self.paired {
+            true => self.pattern.clone(),
+            false => format!("{who}{} sources, {}", self.sources.len(), self.pattern),
+        };
         if self.spec.rate > 0 {
             text.push_str(&format!(", {} messages/s each", self.spec.rate));
         }

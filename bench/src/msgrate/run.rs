@@ -12,6 +12,7 @@ use super::lab::{Lab, LabError};
 use super::outcome::{Ends, RateResult, why_refused};
 use super::plan::Plan;
 use super::processes::Processes;
+use super::programs::DoorError;
 
 /// Why nothing was measured.
 #[derive(Debug, Error)]
@@ -53,9 +54,23 @@ pub enum RunError {
         /// How many groups there are, in words.
         groups: &'static str,
     },
+    /// Network interfaces of themselves send nothing into receives.
+    #[error("--op send is what programs do: with --client")]
+    Receives,
+    /// Programs measure one way.
+    #[error("--client is for latency and bandwidth")]
+    OneWay,
     /// Fewer than two participants.
     #[error("lab `{0}` has fewer than two network interfaces: nobody to send to")]
     Alone(String),
+    /// More pairs than there are network interfaces for.
+    #[error("{pairs} pairs take two network interfaces each: here are enough for {most}")]
+    Pairs {
+        /// So many were asked for.
+        pairs: usize,
+        /// So many there could be.
+        most: usize,
+    },
     /// A report is of another run than asked for.
     #[error("{node} reports on run {found} instead of {run}")]
     OtherRun {
@@ -93,6 +108,9 @@ pub enum RunError {
          of a request (netns-scripts/status.sh --lab {3} tells which links are down)"
     )]
     RefusedOrUnreachable(String, String, String, String),
+    /// What programs at doors cannot do, or what went wrong with them.
+    #[error(transparent)]
+    Door(#[from] DoorError),
     /// The user asked twice for an end.
     #[error("interrupted before all messages were answered: nothing was measured")]
     Interrupted,

@@ -28,11 +28,15 @@ pub fn head(plan: &Plan) -> String {
     };
     format!(
         "# phitwire {op} message rate: {what}, lab {}\n\
-         # {}, window {}\n\
+         # {}, window {}{}\n\
          {}",
         plan.lab,
         plan.describe(),
         plan.window,
+        match plan.window {
+            1 => "",
+            _ => ": latencies are under that load",
+        },
         COLUMNS.head(),
     )
 }

@@ -3,7 +3,7 @@
 //! [`point`] are those made of messages (latency, bandwidth, random updates, all to all), which
 //! [`msgrate`](crate::msgrate) measures and verifies; [`collective`] are those that the collective
 //! engines of network interfaces carry out, whose results every participant verifies; [`units`]
-//! those that barrier units of the hardware carry out.
+//! those that barrier units of the hardware carry out; [`programs`] those of programs at doors.
 
 use std::process::ExitCode;
 
@@ -12,12 +12,13 @@ use phitwire_nodes::output;
 pub mod collective;
 mod options;
 pub mod point;
+pub mod programs;
 mod table;
 pub mod units;
 
 pub use options::{
     AllreduceOptions, AlltoallOptions, BarrierOptions, Benchmark, CollectiveOptions, Common,
-    EurekaOptions, Options, PairOptions, SetOptions,
+    EurekaOptions, Options, PairOp, PairOptions, SetOptions, SizeRange,
 };
 pub use table::{collective_row, head, point_row, unit_row, verdict};
 

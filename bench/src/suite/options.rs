@@ -1,8 +1,9 @@
 //! The command line.
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use phitwire::nic::MAX_BLOCK_SIZE;
 use phitwire::nic::{Collective, MAX_BRANCHING};
+use phitwire_nodes::cli::pages::{OTHER_CALLS, VERSION};
 
 use crate::msgrate::{Op, RoutingName};
 
@@ -17,7 +18,7 @@ use crate::msgrate::{Op, RoutingName};
 /// memory, 2 when a measurement could not be made, and 130 when SIGINT or SIGTERM ended one that
 /// was clean so far; a second signal ends at once.
 #[derive(Clone, Debug, Parser)]
-#[command(name = "phitwire-bench", version)]
+#[command(name = "phitwire-bench", version = VERSION, after_help = OTHER_CALLS)]
 pub struct Options {
     /// What to measure
     #[command(subcommand)]
@@ -56,6 +57,13 @@ pub struct Common {
     /// Seconds per row of the table
     #[arg(long, value_name = "S", default_value_t = 1.0, value_parser = seconds)]
     pub seconds: f64,
+    /// Messages of each source per row, instead of --seconds [benchmarks made of messages]
+    #[arg(short, long, value_name = "N", conflicts_with = "seconds", value_parser = clap::value_parser!(u64).range(1..))]
+    pub iterations: Option<u64>,
+    /// Messages of each source before a row, which are verified and not measured [benchmarks made of
+    /// messages]
+    #[arg(short = 'x', long, value_name = "N", default_value_t = 0)]
+    pub warmup: u64,
     /// Print a JSON array, with an object per row, instead of a table
     #[arg(long)]
     pub json: bool,
@@ -75,17 +83,64 @@ pub struct PairOptions {
     pub to: Option<String>,
     /// Operation of every message
     #[arg(long, value_enum, default_value_t)]
-    pub op: Op,
+    pub op: PairOp,
+    /// Between two programs at the doors of the network interfaces, instead of these themselves: on
+    /// top of the network, what the way into it costs
+    #[arg(long, conflicts_with = "routing")]
+    pub client: bool,
     /// Payload bytes per message, a row each [default: powers of two, to the largest message, 64
     /// KiB at most]
     #[arg(long, value_name = "B", value_delimiter = ',', value_parser = size())]
     pub size: Vec<u32>,
+    /// The same as --size by a range, as OSU's benchmarks have it: powers of two from MIN to MAX; one
+    /// number is MAX
+    #[arg(short = 'm', long, value_name = "MIN:MAX", conflicts_with = "size", value_parser = range)]
+    pub message_size: Option<SizeRange>,
+    /// So many pairs at once: the first network interfaces send to the last ones
+    #[arg(long, value_name = "N", conflicts_with_all = ["from", "to", "client"], value_parser = clap::value_parser!(u16).range(1..))]
+    pub pairs: Option<u16>,
     /// Messages outstanding [default: 1 for latency, 64 otherwise]
     #[arg(long, value_name = "W", value_parser = window())]
     pub window: Option<u32>,
     /// How packets choose their ways, where they can
     #[arg(long, value_enum, value_name = "MODE")]
     pub routing: Option<RoutingName>,
+}
+
+/// `--op` of benchmarks of two.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum PairOp {
+    /// Acknowledged remote writes
+    #[default]
+    Put,
+    /// Remote reads
+    Get,
+    /// Remote fetching additions of one to 64-bit words, where network interfaces have them
+    Amo,
+    /// Messages into receives that were posted before, with --client
+    Send,
+}
+
+impl PairOp {
+    /// The name on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Put => "put",
+            Self::Get => "get",
+            Self::Amo => "amo",
+            Self::Send => "send",
+        }
+    }
+
+    /// What a network interface does of itself.
+    pub const fn plain(self) -> Option<Op> {
+        match self {
+            Self::Put => Some(Op::Put),
+            Self::Get => Some(Op::Get),
+            Self::Amo => Some(Op::Amo),
+            Self::Send => None,
+        }
+    }
 }
 
 /// Benchmarks of many network interfaces.
@@ -115,6 +170,10 @@ pub struct AlltoallOptions {
     /// at most]
     #[arg(long, value_name = "B", value_delimiter = ',', value_parser = size())]
     pub size: Vec<u32>,
+    /// The same as --size by a range, as OSU's benchmarks have it: powers of two from MIN to MAX; one
+    /// number is MAX
+    #[arg(short = 'm', long, value_name = "MIN:MAX", conflicts_with = "size", value_parser = range)]
+    pub message_size: Option<SizeRange>,
 }
 
 /// Collective operations.
@@ -188,6 +247,42 @@ pub struct AllreduceOptions {
     pub op: Vec<Collective>,
 }
 
+/// `-m`: sizes from the least to the largest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SizeRange {
+    /// The least, in bytes.
+    pub min: u32,
+    /// The largest, in bytes.
+    pub max: u32,
+}
+
+impl SizeRange {
+    /// The least, and twice the one before as long as that is not above the largest.
+    pub fn sizes(self) -> Vec<u32> {
+        let doubled = std::iter::successors(Some(self.min), |size| size.checked_mul(2));
+        doubled.take_while(|&size| size <= self.max).collect()
+    }
+}
+
+fn range(text: &str) -> Result<SizeRange, String> {
+    let number = |text: &str| match text.parse::<u32>() {
+        Ok(bytes) if (1..=MAX_BLOCK_SIZE).contains(&bytes) => Ok(bytes),
+        _ => Err(format!(
+            "`{text}` is not a size: 1 to {MAX_BLOCK_SIZE} bytes"
+        )),
+    };
+    let (min, max) = match text.split_once(':') {
+        Some((min, "")) => (number(min)?, MAX_BLOCK_SIZE),
+        Some(("", max)) => (1, number(max)?),
+        Some((min, max)) => (number(min)?, number(max)?),
+        None => (1, number(text)?),
+    };
+    match min <= max {
+        true => Ok(SizeRange { min, max }),
+        false => Err(format!("{min} is above {max}")),
+    }
+}
+
 fn size() -> clap::builder::RangedI64ValueParser<u32> {
     clap::value_parser!(u32).range(1..=i64::from(MAX_BLOCK_SIZE))
 }
@@ -215,6 +310,16 @@ impl Benchmark {
             Self::Allreduce(options) => &options.collective.common,
             Self::Barrier(options) => &options.collective.common,
             Self::Eureka(options) => &options.common,
+        }
+    }
+
+    /// The options, if it is to be made by programs at doors.
+    pub fn by_programs(&self) -> Option<&PairOptions> {
+        match self {
+            Self::Latency(options) | Self::Bandwidth(options) => {
+                Some(options).filter(|options| options.client)
+            }
+            _ => None,
         }
     }
 
@@ -256,11 +361,15 @@ mod tests {
             "latency --lab demo",
             "latency --lab demo --from nic0 --to nic3 --op get --size 8,64,4096 --json",
             "bandwidth --lab demo --window 16 --routing valiant --seconds 0.5",
+            "bandwidth --lab demo --client --op send --size 4096",
+            "latency --lab demo --client --from nic0 --to nic3",
             "bibw --lab demo",
             "gups --lab demo --nics nic0,nic1,nic2 --window 1024",
             "alltoall --lab demo --size 8,64",
             "allreduce --lab demo --op sum-f64,max-i32 --branching 2 --engine 3",
             "barrier --lab demo",
+            "latency --lab demo -m 8:64 -i 1000 -x 100",
+            "bandwidth --lab demo --pairs 4 -m :4096",
             "barrier --lab demo --unit 3,7,9 --from nic0,nic1 --count 1000",
             "eureka --lab demo --unit 4 --skew-ns 1000",
         ] {
@@ -276,16 +385,37 @@ mod tests {
             "latency --lab demo --size 0",
             "bandwidth --lab demo --size 16777217",
             "bandwidth --lab demo --window 0",
+            "latency --lab demo -m 64:8",
+            "latency --lab demo -m 0:8",
+            "latency --lab demo -m 1:99999999",
+            "latency --lab demo -m 8 --size 8",
+            "latency --lab demo -i 0",
+            "latency --lab demo -i 5 --seconds 1",
+            "bandwidth --lab demo --pairs 0",
+            "bandwidth --lab demo --pairs 2 --from nic0",
             "allreduce --lab demo --op product-i32",
             "allreduce --lab demo --branching 33",
             "barrier --lab demo --engine 4",
             "barrier --lab demo --op sum-i32",
             "barrier --lab demo --unit 3 --engine 1",
+            "latency --lab demo --client --routing minimal",
+            "gups --lab demo --client",
             "gups --lab demo --size 8",
             "gups --lab demo --seconds 0",
             "throughput --lab demo",
         ] {
             assert!(parse(words).is_err(), "{words}");
         }
+    }
+
+    #[test]
+    fn ranges_of_sizes_are_those_of_osu() {
+        let sizes = |text: &str| range(text).map(SizeRange::sizes);
+        assert_eq!(sizes("8:64"), Ok(vec![8, 16, 32, 64]));
+        assert_eq!(sizes("3:13"), Ok(vec![3, 6, 12]));
+        assert_eq!(sizes("4"), Ok(vec![1, 2, 4]));
+        assert_eq!(sizes(":2"), Ok(vec![1, 2]));
+        let all = sizes("8388608:").expect("a range");
+        assert_eq!(all, [8 << 20, 16 << 20]);
     }
 }

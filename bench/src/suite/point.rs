@@ -5,7 +5,7 @@ use phitwire_nodes::stop::Stop;
 use serde::Serialize;
 
 use super::Ending;
-use super::options::{AlltoallOptions, Benchmark, Common, PairOptions, SetOptions};
+use super::options::{Benchmark, Common, PairOptions, SetOptions, SizeRange};
 use crate::msgrate::{
     Lab, Member, Op, Options as RateOptions, PatternName, Plan, RateResult, RealClock, Role,
     RunError, ask, measure,
@@ -43,18 +43,48 @@ pub struct PointRow {
 pub struct PointSuite {
     benchmark: Benchmark,
     plan: Plan,
+    /// What is sent before each row.
+    warmup: Option<Plan>,
     sizes: Vec<u32>,
 }
 
 /// What two kinds of options come to.
-struct Wish<'a> {
+struct Wish {
     from: Vec<String>,
     to: Vec<String>,
     op: Op,
-    sizes: &'a [u32],
+    sizes: Vec<u32>,
     largest: u32,
     window: u32,
     routing: Option<crate::msgrate::RoutingName>,
+}
+
+/// The network interfaces of a lab, by number.
+///
+/// # Errors
+/// When the lab cannot be asked.
+pub fn nics_of(lab: &mut dyn Lab) -> Result<Vec<String>, RunError> {
+    let number = |member: &Member| match member.role {
+        Role::Nic { processor, .. } => Some(processor),
+        Role::Router | Role::Spare | Role::Silent => None,
+    };
+    let mut members = lab.members()?;
+    members.retain(|member| number(member).is_some());
+    members.sort_by_key(number);
+    Ok(members.into_iter().map(|member| member.name).collect())
+}
+
+/// The sizes asked for, one way or the other.
+fn sizes_of(sizes: &[u32], range: Option<SizeRange>) -> Vec<u32> {
+    range.map_or_else(|| sizes.to_vec(), SizeRange::sizes)
+}
+
+/// The first so many network interfaces, and the last so many.
+fn pairs_of(nics: &[String], pairs: usize) -> Result<(Vec<String>, Vec<String>), RunError> {
+    match nics.len() / 2 {
+        most if pairs > most => Err(RunError::Pairs { pairs, most }),
+        _ => Ok((nics[..pairs].to_vec(), nics[nics.len() - pairs..].to_vec())),
+    }
 }
 
 impl PointSuite {
@@ -66,14 +96,7 @@ impl PointSuite {
     /// # Panics
     /// If `benchmark` is a collective operation.
     pub fn new(benchmark: &Benchmark, lab: &mut dyn Lab) -> Result<Self, RunError> {
-        let number = |member: &Member| match member.role {
-            Role::Nic { processor, .. } => Some(processor),
-            Role::Router | Role::Spare | Role::Silent => None,
-        };
-        let mut members = lab.members()?;
-        members.retain(|member| number(member).is_some());
-        members.sort_by_key(number);
-        let nics: Vec<String> = members.into_iter().map(|member| member.name).collect();
+        let nics = nics_of(lab)?;
         let common = benchmark.common();
         let [Some(first), Some(last)] = [nics.first(), nics.last()] else {
             return Err(RunError::Alone(common.lab.clone()));
@@ -81,9 +104,12 @@ impl PointSuite {
         if nics.len() < 2 {
             return Err(RunError::Alone(common.lab.clone()));
         }
-        let pair = |options: &PairOptions| {
-            let from = options.from.as_ref().unwrap_or(first).clone();
-            (from, options.to.as_ref().unwrap_or(last).clone())
+        let ends = |options: &PairOptions| match options.pairs {
+            Some(pairs) => pairs_of(&nics, pairs.into()),
+            None => Ok((
+                vec![options.from.as_ref().unwrap_or(first).clone()],
+                vec![options.to.as_ref().unwrap_or(last).clone()],
+            )),
         };
         let all = |options: &SetOptions| match options.nics.is_empty() {
             true => nics.clone(),
@@ -91,17 +117,19 @@ impl PointSuite {
         };
         let wish = match benchmark {
             Benchmark::Latency(options) | Benchmark::Bandwidth(options) => {
-                let (from, to) = pair(options);
-                Wish::of_pair(options, vec![from], vec![to], benchmark)
+                let (from, to) = ends(options)?;
+                Wish::of_pair(options, from, to, benchmark)?
             }
             Benchmark::Bibw(options) => {
-                let (from, to) = pair(options);
-                let both = vec![from, to];
-                Wish::of_pair(options, both.clone(), both, benchmark)
+                let (from, to) = ends(options)?;
+                let both = [from.clone(), to.clone()].concat();
+                let back = [to, from].concat();
+                Wish::of_pair(options, both, back, benchmark)?
             }
-            Benchmark::Gups(options) => Wish::of_set(options, &[], all(options), Op::Amo),
-            Benchmark::Alltoall(AlltoallOptions { set, size }) => {
-                Wish::of_set(set, size, all(set), Op::Put)
+            Benchmark::Gups(options) => Wish::of_set(options, Vec::new(), all(options), Op::Amo),
+            Benchmark::Alltoall(options) => {
+                let sizes = sizes_of(&options.size, options.message_size);
+                Wish::of_set(&options.set, sizes, all(&options.set), Op::Put)
             }
             Benchmark::Allreduce(_) | Benchmark::Barrier(_) | Benchmark::Eureka(_) => {
                 unreachable!("these have no messages")
@@ -110,13 +138,18 @@ impl PointSuite {
         let info: NodeInfo = ask(lab, first, &Request::Info)?;
         let sizes = wish.sizes(&info);
         let mut plan = Plan::new(&wish.options(common), lab)?;
-        if matches!(benchmark, Benchmark::Gups(_)) {
-            plan.update_at_random(UPDATE_ADDRESSES);
+        match benchmark {
+            Benchmark::Gups(_) => plan.update_at_random(UPDATE_ADDRESSES),
+            Benchmark::Alltoall(_) => {}
+            _ if plan.source_count() > 1 => plan.pair_up(),
+            _ => {}
         }
+        let warmup = (common.warmup > 0).then(|| plan.of_count(common.warmup));
         let benchmark = benchmark.clone();
         Ok(Self {
             benchmark,
             plan,
+            warmup,
             sizes,
         })
     }
@@ -140,6 +173,14 @@ impl PointSuite {
         let mut ending = Ending::Clean;
         for &size in &self.sizes {
             let clock = RealClock::new(stop.clone());
+            if let Some(plan) = &self.warmup {
+                let outcome = measure(plan, size, run_number(), lab, &clock, |_| {})?;
+                if !outcome.is_clean() {
+                    // It is shown for what it is: the row would hide it.
+                    show(&self.row(outcome));
+                    return Ok(Ending::Damaged);
+                }
+            }
             let outcome = measure(&self.plan, size, run_number(), lab, &clock, |_| {})?;
             if !outcome.is_clean() {
                 ending = Ending::Damaged;
@@ -179,29 +220,33 @@ impl PointSuite {
     }
 }
 
-impl<'a> Wish<'a> {
+impl Wish {
     fn of_pair(
-        options: &'a PairOptions,
+        options: &PairOptions,
         from: Vec<String>,
         to: Vec<String>,
         benchmark: &Benchmark,
-    ) -> Self {
+    ) -> Result<Self, RunError> {
+        if options.client {
+            return Err(RunError::OneWay);
+        }
+        let op = options.op.plain().ok_or(RunError::Receives)?;
         let usual = match benchmark {
             Benchmark::Latency(_) => 1,
             _ => 64,
         };
-        Self {
+        Ok(Self {
             from,
             to,
-            op: options.op,
-            sizes: &options.size,
+            op,
+            sizes: sizes_of(&options.size, options.message_size),
             largest: LARGEST_OF_PAIRS,
             window: options.window.unwrap_or(usual),
             routing: options.routing,
-        }
+        })
     }
 
-    fn of_set(options: &'a SetOptions, sizes: &'a [u32], nics: Vec<String>, op: Op) -> Self {
+    fn of_set(options: &SetOptions, sizes: Vec<u32>, nics: Vec<String>, op: Op) -> Self {
         Self {
             from: nics.clone(),
             to: nics,
@@ -225,10 +270,11 @@ impl<'a> Wish<'a> {
             op: self.op,
             size: Vec::new(),
             routing: self.routing,
-            window: self.window,
+            window: Some(self.window),
+            client: false,
             rate: None,
-            seconds: Some(common.seconds),
-            count: None,
+            seconds: common.iterations.is_none().then_some(common.seconds),
+            count: common.iterations,
             seed: 1,
             json: common.json,
         }
@@ -238,7 +284,7 @@ impl<'a> Wish<'a> {
     /// `info` of themselves.
     fn sizes(&self, info: &NodeInfo) -> Vec<u32> {
         if !self.sizes.is_empty() {
-            return self.sizes.to_vec();
+            return self.sizes.clone();
         }
         if self.op == Op::Amo {
             return vec![8];

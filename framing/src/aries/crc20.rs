@@ -11,7 +11,13 @@
 //! The bits of a set are taken in the order in which they stand, first bit of the first byte first.
 //! Start value all ones, so that silence is no set; no reflection, no final inversion.
 
-use super::set::SET_BYTES;
+#[cfg(feature = "processor-crc")]
+use multiversion::{multiversion, target::match_target};
+
+use super::pattern::Pattern;
+use super::set::{SET_BYTES, SET_FLITS};
+#[cfg(all(feature = "processor-crc", target_arch = "x86_64"))]
+use crate::carrier::folding::{add, word};
 
 /// x^20 + x^19 + x^18 + x^14 + x^6 + x^2 + x + 1, without its highest term.
 pub const POLYNOMIAL: u32 = 0xc_4047;
@@ -63,10 +69,62 @@ static TABLES: [[u32; 256]; BLOCK + 3] = tables();
 /// What the start value leaves of a whole set: the remainder of every good one.
 const GOOD: u32 = advance(INITIAL, SET_BYTES as u32 * 8 - BITS);
 
-/// The remainder of the 480 bits. A function of its own, so that it reads bytes from memory:
+/// The remainder of the 480 bits.
+#[cfg(feature = "processor-crc")]
+#[multiversion(targets("x86_64+pclmulqdq+sse4.1"))]
+pub(super) fn remainder(set: &[u8; SET_BYTES]) -> u32 {
+    match_target!(
+        "x86_64+pclmulqdq+sse4.1" => folded(set),
+        _ => by_tables(set),
+    )
+}
+
+/// The remainder of the 480 bits.
+#[cfg(not(feature = "processor-crc"))]
+pub(super) fn remainder(set: &[u8; SET_BYTES]) -> u32 {
+    by_tables(set)
+}
+
+/// The same by the processor's own multiplication: half the time, and no tables in the cache.
+#[cfg(all(feature = "processor-crc", target_arch = "x86_64"))]
+#[inline]
+#[target_feature(enable = "pclmulqdq,sse4.1")]
+fn folded(set: &[u8; SET_BYTES]) -> u32 {
+    let (rest, words) = set.as_rchunks::<8>();
+    let [a, b, c, d] = *rest.first_chunk().expect("what seven words leave");
+    let at = |index: usize| u64::from_be_bytes(words[index]);
+    let first = u32::from_be_bytes([a, b, c, d]).into();
+    remainder_of_words(&[first, at(0), at(1), at(2), at(3), at(4), at(5), at(6)])
+}
+
+/// The same of a set in words, the first of which has 32 bits.
+#[cfg(all(feature = "processor-crc", target_arch = "x86_64"))]
+#[inline]
+#[target_feature(enable = "pclmulqdq,sse4.1")]
+fn remainder_of_words(&[a, b, c, d, e, f, g, h]: &[u64; 8]) -> u32 {
+    let begun = add(
+        Divisor::moved::<384>(word(a, b)),
+        Divisor::moved::<256>(word(c, d)),
+    );
+    let ended = add(Divisor::moved::<128>(word(e, f)), word(g, h));
+    Divisor::remainder(add(begun, ended))
+}
+
+/// [`check_of_blank`] of a set in words, the first of which has 32 bits.
+#[cfg(all(feature = "processor-crc", target_arch = "x86_64"))]
+#[inline]
+#[target_feature(enable = "pclmulqdq,sse4.1")]
+pub(super) fn check_of_words(words: &[u64; 8], pattern: &Pattern) -> u32 {
+    remainder_of_words(words) ^ pattern.remainder() ^ GOOD
+}
+
+#[cfg(all(feature = "processor-crc", target_arch = "x86_64"))]
+type Divisor = crate::carrier::folding::Divisor<POLYNOMIAL, BITS>;
+
+/// The remainder of the 480 bits, by tables. A function of its own, so that it reads bytes from memory:
 /// inlined behind what wrote the set, it would shift every byte out of the words that were written.
 #[inline(never)]
-fn remainder(set: &[u8; SET_BYTES]) -> u32 {
+fn by_tables(set: &[u8; SET_BYTES]) -> u32 {
     let mut state = 0_u32;
     for block in set.as_chunks::<BLOCK>().0 {
         // What the block leaves does not wait for the blocks before it.
@@ -85,15 +143,34 @@ fn remainder(set: &[u8; SET_BYTES]) -> u32 {
 /// The check that belongs to the first 460 bits of `set`; its last 20 do not matter.
 #[inline]
 pub fn check(set: &[u8; SET_BYTES]) -> u32 {
-    let [.., a, b, c] = *set;
-    let own = u32::from_be_bytes([0, a, b, c]) & MASK;
-    remainder(set) ^ own ^ GOOD
+    remainder(set) ^ last_word(set) & MASK ^ GOOD
+}
+
+/// The last 32 bits of a set.
+#[inline]
+fn last_word(set: &[u8; SET_BYTES]) -> u32 {
+    let [.., a, b, c, d] = *set;
+    u32::from_be_bytes([a, b, c, d])
+}
+
+/// The check that belongs to a set that lies in `set` under `pattern`, when the last 20 bits are the
+/// pattern's alone.
+#[inline]
+pub(super) fn check_of_blank(set: &[u8; SET_BYTES], pattern: &Pattern) -> u32 {
+    debug_assert!((pattern.flit(SET_FLITS - 1) as u32 ^ last_word(set)) & MASK == 0);
+    remainder(set) ^ pattern.remainder() ^ GOOD
 }
 
 /// Whether the last 20 bits of `set` are the check of the others.
 #[inline]
 pub fn is_good(set: &[u8; SET_BYTES]) -> bool {
     remainder(set) == GOOD
+}
+
+/// The same of a set that lies in `set` under `pattern`.
+#[inline]
+pub(super) fn is_good_under(set: &[u8; SET_BYTES], pattern: &Pattern) -> bool {
+    remainder(set) == pattern.remainder() ^ GOOD
 }
 
 #[cfg(test)]
@@ -120,6 +197,10 @@ mod tests {
             }
             let check = check(&set);
             assert_eq!(check, serial(&set));
+            assert_eq!(by_tables(&set), remainder(&set));
+            set[57] &= 0xf0;
+            set[58..].fill(0);
+            assert_eq!(check_of_blank(&set, &Pattern::NONE), check);
             set[57] = set[57] & 0xf0 | (check >> 16) as u8;
             set[58..].copy_from_slice(&(check as u16).to_be_bytes());
             assert!(is_good(&set));

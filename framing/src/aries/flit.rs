@@ -191,6 +191,9 @@ const _: () = assert!(DESTINATION_SHIFT + NodeId::BITS == LENGTH_SHIFT);
 pub struct Head(Flit);
 
 impl Head {
+    /// The bits of a packet id.
+    pub const PACKET_ID_MASK: u16 = (1 << 12) - 1;
+
     /// A flit as the head that it is; `None` for one that cannot be: its length is 0 or above 14.
     #[inline]
     pub const fn parse(flit: Flit) -> Option<Self> {
@@ -218,7 +221,7 @@ impl Head {
                 | (length as u64 & 0xf) << LENGTH_SHIFT
                 | (destination.0 as u64) << DESTINATION_SHIFT
                 | (routing as u64) << ROUTING_SHIFT
-                | (packet_id as u64 & 0xfff) << PACKET_ID_SHIFT
+                | ((packet_id & Self::PACKET_ID_MASK) as u64) << PACKET_ID_SHIFT
                 | (code as u64 & 0x3f),
         ))
     }
@@ -268,7 +271,7 @@ impl Head {
     /// The request's number at its source, which the response repeats; 12 bits.
     #[inline]
     pub const fn packet_id(self) -> u16 {
-        (self.0.0 >> PACKET_ID_SHIFT & 0xfff) as u16
+        (self.0.0 >> PACKET_ID_SHIFT) as u16 & Self::PACKET_ID_MASK
     }
 
     /// Whether a router found the packet damaged inside itself: its destination refuses it.

@@ -177,6 +177,12 @@ impl<'a> SetFrame<'a> {
         Self { cable, ..self }
     }
 
+    /// All sets in order, as the cable has left them.
+    #[inline]
+    pub const fn as_they_came(&self) -> &'a [SetBytes] {
+        self.area
+    }
+
     /// Set number `index`; `None` past the end.
     #[inline]
     pub fn get(&self, index: usize) -> Option<SetBytes> {

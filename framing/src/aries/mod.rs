@@ -4,4 +4,5 @@ pub mod crc20;
 pub mod flit;
 pub mod frame;
 pub mod packet;
+pub mod pattern;
 pub mod set;

@@ -35,7 +35,7 @@ pub use command::{AmoOp, Command, Operands, Width};
 pub use crc::{INITIAL, POLYNOMIAL, PacketCheck, packet_check};
 pub use error::{EmitError, PacketError};
 pub use request::{ADDRESS_BITS, ECHO_BITS, MDH_BITS, Request, RequestView, SSID_BITS};
-pub use response::{Response, Status};
+pub use response::{MAX_JOINED, Response, Status, others, write_others};
 
 /// Header flits of a request.
 pub const REQUEST_HEADER_FLITS: usize = 3;

@@ -27,9 +27,12 @@
 
 use super::crc20;
 use super::flit::{Flit, VCS};
+use super::pattern::Pattern;
 use crate::carrier::lanes;
 use crate::carrier::names::reasons;
 use core::ops::Range;
+#[cfg(feature = "processor-crc")]
+use multiversion::{multiversion, target::match_target};
 
 /// Flits of a set.
 pub const SET_FLITS: usize = 10;
@@ -187,8 +190,7 @@ impl<T: core::borrow::Borrow<SetBytes>> SetView<T> {
     /// The number, odd bit above its six: 7 bits.
     #[inline]
     pub fn number(&self) -> u8 {
-        let tenth = self.tenth();
-        (tenth >> NUMBER_SHIFT & 0x3f | (tenth >> ODD_SHIFT & 1) << NUMBER_BITS) as u8
+        number_in(self.tenth())
     }
 
     /// Whether the sender asks for a replay from [`ack`](Self::ack) on.
@@ -244,9 +246,17 @@ impl<T: core::borrow::BorrowMut<SetBytes>> SetView<T> {
     pub fn set_tail(&mut self, control: bool, tail: Tail) {
         let tenth = Flit::new(u64::from(control) << CONTROL_SHIFT | tail.bits());
         self.set_flit(DATA_FLITS, tenth);
-        let crc = crc20::check(self.0.borrow());
-        self.set_flit(DATA_FLITS, Flit::new(tenth.bits() | u64::from(crc)));
+        let bytes = self.0.borrow_mut();
+        let crc = crc20::check_of_blank(bytes, &Pattern::NONE);
+        let checked = Flit::new(tenth.bits() | u64::from(crc));
+        self.set_flit(DATA_FLITS, checked);
     }
+}
+
+/// The number that a tenth flit says: 7 bits.
+#[inline]
+const fn number_in(tenth: u64) -> u8 {
+    (tenth >> NUMBER_SHIFT & 0x3f | (tenth >> ODD_SHIFT & 1) << NUMBER_BITS) as u8
 }
 
 /// Flit `index` of a set. It is read as the word that ends with it, because a processor reads a
@@ -259,14 +269,61 @@ fn read_flit(bytes: &SetBytes, index: usize) -> Flit {
     Flit::new(if index == 0 { word >> SPARE_BITS } else { word })
 }
 
-/// Writes the flits before the tenth, and zeros to the first bytes of the tenth: every flit is
-/// written as a word, of which the next one overwrites what is too much.
-#[inline]
-fn write_data_flits(flits: &[Flit; DATA_FLITS], bytes: &mut SetBytes) {
-    for (i, flit) in flits.iter().enumerate() {
-        let word = (flit.bits() << SPARE_BITS).to_be_bytes();
-        bytes[i * FLIT_BYTES..][..WORD_BYTES].copy_from_slice(&word);
+/// A set as seven words and a half: the first has the first four bytes.
+type Words = [u64; 8];
+
+/// The flits before the tenth, and the tenth, under `pattern`.
+#[inline(always)]
+fn words_of(flits: &[Flit; DATA_FLITS], tenth: u64, pattern: &Pattern) -> Words {
+    let flit = |index: usize| flits[index].bits() ^ pattern.flit(index);
+    let [a, b, c, d, e] = [flit(0), flit(1), flit(2), flit(3), flit(4)];
+    let [f, g, h, i] = [flit(5), flit(6), flit(7), flit(8)];
+    [
+        a >> 16,
+        a << 48 | b,
+        c << 16 | d >> 32,
+        d << 32 | e >> 16,
+        e << 48 | f,
+        g << 16 | h >> 32,
+        h << 32 | i >> 16,
+        i << 48 | tenth ^ pattern.flit(DATA_FLITS),
+    ]
+}
+
+/// Writes a set word by word, so that none is written twice.
+#[inline(always)]
+fn store(words: &Words, bytes: &mut SetBytes) {
+    let (first, rest) = bytes.as_rchunks_mut();
+    first.copy_from_slice(&(words[0] as u32).to_be_bytes());
+    for (i, place) in rest.iter_mut().enumerate() {
+        *place = words[i + 1].to_be_bytes();
     }
+}
+
+/// Writes a set under `pattern`, whose `tenth` flit lacks the check, with it. The check is made of
+/// what is still in registers where the processor can do that: what was just written would have to
+/// be waited for.
+#[cfg(feature = "processor-crc")]
+#[multiversion(targets("x86_64+pclmulqdq+sse4.1"))]
+fn write(flits: &[Flit; DATA_FLITS], tenth: u64, pattern: &Pattern, bytes: &mut SetBytes) {
+    let mut words = words_of(flits, tenth, pattern);
+    words[7] ^= match_target!(
+        "x86_64+pclmulqdq+sse4.1" => crc20::check_of_words(&words, pattern),
+        _ => {
+            store(&words, bytes);
+            crc20::check_of_blank(bytes, pattern)
+        },
+    ) as u64;
+    store(&words, bytes);
+}
+
+/// Writes a set under `pattern`, whose `tenth` flit lacks the check, with it.
+#[cfg(not(feature = "processor-crc"))]
+fn write(flits: &[Flit; DATA_FLITS], tenth: u64, pattern: &Pattern, bytes: &mut SetBytes) {
+    let mut words = words_of(flits, tenth, pattern);
+    store(&words, bytes);
+    words[7] ^= u64::from(crc20::check_of_blank(bytes, pattern));
+    store(&words, bytes);
 }
 
 /// What the tenth flit says besides the check.
@@ -306,15 +363,16 @@ impl Tail {
             | (self.vc_ack as u64) << VC_ACK_SHIFT
     }
 
+    /// What a tenth flit says.
     #[inline]
-    fn parse(view: &SetView<&SetBytes>) -> Self {
+    const fn of(tenth: u64) -> Self {
         Self {
-            number: view.number(),
-            ack: view.ack(),
-            nack: view.nack(),
-            load: view.load(),
-            clock: view.clock(),
-            vc_ack: view.vc_ack(),
+            number: number_in(tenth),
+            ack: (tenth >> ACK_SHIFT & 0x3f) as u8,
+            nack: tenth >> NACK_SHIFT & 1 != 0,
+            load: (tenth >> LOAD_SHIFT & 0xf) as u8,
+            clock: tenth >> CLOCK_SHIFT & 1 != 0,
+            vc_ack: (tenth >> VC_ACK_SHIFT) as u8,
         }
     }
 }
@@ -343,8 +401,18 @@ impl DataSet {
     /// Writes a set of `flits` without copying them first.
     #[inline]
     pub fn emit_flits(flits: &[Flit; DATA_FLITS], tail: Tail, bytes: &mut SetBytes) {
-        write_data_flits(flits, bytes);
-        SetView::new(bytes).set_tail(false, tail);
+        Self::emit_under(&Pattern::NONE, flits, tail, bytes);
+    }
+
+    /// The same under `pattern`.
+    #[inline]
+    pub fn emit_under(
+        pattern: &Pattern,
+        flits: &[Flit; DATA_FLITS],
+        tail: Tail,
+        bytes: &mut SetBytes,
+    ) {
+        write(flits, tail.bits(), pattern, bytes);
     }
 }
 
@@ -464,19 +532,30 @@ impl Set {
     /// See [`SetError`]; the CRC is judged first.
     #[inline]
     pub fn parse(bytes: &SetBytes) -> Result<Self, SetError> {
-        if !crc20::is_good(bytes) {
+        Self::parse_under(&Pattern::NONE, bytes)
+    }
+
+    /// Reads a set that lies in `bytes` under `pattern`.
+    ///
+    /// # Errors
+    /// See [`SetError`]; the CRC is judged first.
+    #[inline]
+    pub fn parse_under(pattern: &Pattern, bytes: &SetBytes) -> Result<Self, SetError> {
+        if !crc20::is_good_under(bytes, pattern) {
             return Err(SetError::Crc);
         }
-        let view = SetView::new(bytes);
-        let tail = Tail::parse(&view);
-        if view.is_control() {
-            ControlSet::parse(bytes, &tail).map(Self::Control)
-        } else {
-            Ok(Self::Data(DataSet {
-                flits: core::array::from_fn(|i| view.flit(i)),
-                tail,
-            }))
+        let tenth = read_flit(bytes, DATA_FLITS).bits() ^ pattern.flit(DATA_FLITS);
+        let tail = Tail::of(tenth);
+        if tenth >> CONTROL_SHIFT != 0 {
+            let mut plain = *bytes;
+            pattern.apply(&mut plain);
+            return ControlSet::parse(&plain, &tail).map(Self::Control);
         }
+        let mut flits = [Flit::IDLE; DATA_FLITS];
+        for (i, flit) in flits.iter_mut().enumerate() {
+            *flit = Flit::new(read_flit(bytes, i).bits() ^ pattern.flit(i));
+        }
+        Ok(Self::Data(DataSet { flits, tail }))
     }
 
     /// Writes the set.

@@ -5,6 +5,8 @@
 //! holds them, is the machine's. See [`frame`] for what a kind of frame has to bring along.
 
 pub(crate) mod crc_tables;
+#[cfg(all(feature = "processor-crc", target_arch = "x86_64"))]
+pub(crate) mod folding;
 pub mod frame;
 pub mod lanes;
 pub(crate) mod names;

@@ -8,15 +8,15 @@ use crate::decode::{
     sets_of,
 };
 use crate::golden::{
-    ADD_32, COMPARE_SWAP, CONTROL, CONTROL_SET, DATA_SET, DONE, GET_64, MESSAGE, OLD_64, PUT_8,
-    PUT_64, READ_4, READ_60, READ_64, REFUSED, SET_FRAME, changed as damaged, flits, xor,
+    ADD_32, COMPARE_SWAP, CONTROL, CONTROL_SET, DATA_SET, DONE, GET_64, JOINED, MESSAGE, OLD_64,
+    PUT_8, PUT_64, READ_4, READ_60, READ_64, REFUSED, SET_FRAME, changed as damaged, flits, xor,
 };
 use phitwire_framing::aries::flit::{Flit, Head};
 use phitwire_framing::aries::packet::PacketError;
 use phitwire_framing::aries::set::SetError;
 use phitwire_framing::carrier::frame::FrameError;
 
-const PACKETS: [(&str, &[u64]); 13] = [
+const PACKETS: [(&str, &[u64]); 14] = [
     ("put-64", &PUT_64),
     ("put-8", &PUT_8),
     ("get-64", &GET_64),
@@ -30,6 +30,7 @@ const PACKETS: [(&str, &[u64]); 13] = [
     ("read-60", &READ_60),
     ("old-64", &OLD_64),
     ("refused", &REFUSED),
+    ("joined", &JOINED),
 ];
 
 /// Inputs of the target for frames: name to bytes.
@@ -108,7 +109,7 @@ fn corpus_of_frames_is_complete_and_holds() {
     let sets: Vec<_> = outcomes.iter().flat_map(|o| o.sets.clone()).collect();
     all_occur(&SetError::ALL, &sets, &[]);
     let packets = outcomes.iter().find(|outcome| outcome.good[2] == 7);
-    assert_eq!(packets.map(|outcome| outcome.good[3]), Some(6));
+    assert_eq!(packets.map(|outcome| outcome.good[3]), Some(7));
     assert!(outcomes.iter().any(|outcome| outcome.good[0] > 0));
 }
 

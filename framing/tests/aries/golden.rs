@@ -168,6 +168,9 @@ pub const OLD_64: [u64; 3] = [0x8300_8260_0101, 0x0123_4567_89ab, 0xcdef_0000_54
 /// Answer to `PUT_8`: out of bounds. Echo 26.
 pub const REFUSED: [u64; 2] = [0x8278_5fc0_00ba, 0x0000_000a_fadd];
 
+/// Done, and so are 0xfff, 0 and 8. Echo 21.
+pub const JOINED: [u64; 3] = [0x8378_5fef_ff35, 0x0fff_0000_0008, 0x0ffe_0ffe_e639];
+
 /// `PUT_8`, `DONE`, idle flits; number 0x5b, ack 0x2a, load 9, a clock pulse, VC ack 0xc3.
 #[rustfmt::skip]
 pub const DATA_SET: [u8; 60] = [

@@ -2,13 +2,13 @@
 
 use crate::common::reasons_are_distinct;
 use crate::golden::{
-    ADD_32, COMPARE_SWAP, CONTROL, DONE, GET_64, MESSAGE, OLD_64, PUT_8, PUT_64, READ_4, READ_60,
-    READ_64, REFUSED, changed, comes_back, flits, xor,
+    ADD_32, COMPARE_SWAP, CONTROL, DONE, GET_64, JOINED, MESSAGE, OLD_64, PUT_8, PUT_64, READ_4,
+    READ_60, READ_64, REFUSED, changed, comes_back, flits, xor,
 };
 use phitwire_framing::aries::flit::{Flit, Head, MAX_PACKET_FLITS, NodeId, Routing};
 use phitwire_framing::aries::packet::{
-    AmoOp, Command, ECHO_BITS, EmitError, MAX_DATA, Operands, PacketError, Request, RequestView,
-    Response, Status, Width, packet_check,
+    AmoOp, Command, ECHO_BITS, EmitError, MAX_DATA, MAX_JOINED, Operands, PacketError, Request,
+    RequestView, Response, Status, Width, others, packet_check, write_others,
 };
 
 const FAR: NodeId = NodeId::new(240, 95, 3);
@@ -111,12 +111,19 @@ fn responses() -> Vec<(Response, Vec<u8>, &'static [u64])> {
         packet_id,
         echo,
         status,
+        joined: false,
     };
     let done = Status::Done;
     let refused = Response {
         destination: FAR,
         ..response(Routing::Adaptive0, 1, 0x1a, Status::OutOfBounds)
     };
+    let joined = Response {
+        destination: FAR,
+        joined: true,
+        ..response(Routing::OrderedNonMinimal, 0xffe, 0x15, done)
+    };
+    let numbers = [0x0f, 0xff, 0, 0, 0, 8, 0x0f, 0xfe, 0x0f, 0xfe];
     let old = OPERANDS.first.to_be_bytes().to_vec();
     let four = response(Routing::Adaptive3, 6, 0x1f, done);
     let sixty = response(Routing::Minimal, 7, 0xa, done);
@@ -127,6 +134,7 @@ fn responses() -> Vec<(Response, Vec<u8>, &'static [u64])> {
         (response(Routing::Ordered, 2, 1, done), old, &OLD_64),
         (sixty, line()[..60].to_vec(), &READ_60),
         (refused, vec![], &REFUSED),
+        (joined, numbers.to_vec(), &JOINED),
     ]
 }
 
@@ -195,6 +203,37 @@ fn flit_counts_are_the_papers() {
     assert_eq!(put_64().buffer_len(8), 5);
     let get = Command::Get { words: 16 };
     assert_eq!(get.response_bytes(), 64);
+}
+
+#[test]
+fn a_response_names_whom_else_it_answers() {
+    let (joined, golden, _) = responses().pop().unwrap();
+    let read: Vec<u16> = others(joined.packet_id, &golden).collect();
+    assert_eq!(read, [0xfff, 0, 8]);
+    for count in 0..=MAX_JOINED + 1 {
+        let numbers: Vec<u16> = (0..count as u16).map(|i| (0xff0 + i) & 0xfff).collect();
+        let mut data = [0; MAX_DATA];
+        let bytes = write_others(0x7ff, &numbers, &mut data);
+        let packet = comes_back!(Response, joined, data[..bytes]);
+        assert!(packet.len() % 2 == 1 && packet.len() <= 11, "{count}");
+        let read: Vec<u16> = others(0x7ff, &data[..bytes]).collect();
+        assert_eq!(read, numbers[..count.min(MAX_JOINED)]);
+    }
+}
+
+#[test]
+fn only_what_is_done_answers_others_and_in_one_form() {
+    let mut out = [Flit::IDLE; MAX_PACKET_FLITS];
+    let (joined, golden, _) = responses().pop().unwrap();
+    let refused = Response {
+        status: Status::Busy,
+        ..joined
+    };
+    let expected = Err(EmitError::BadDataLength);
+    assert_eq!(refused.emit(&golden, &mut out), expected);
+    for bytes in (0..=MAX_DATA).filter(|bytes| ![10, 22, 34, 46, 58].contains(bytes)) {
+        assert_eq!(joined.emit(&[0; MAX_DATA][..bytes], &mut out), expected);
+    }
 }
 
 #[test]
@@ -355,8 +394,11 @@ fn rejected_responses_are_named() {
         let reserved = changed(&REFUSED, true, xor(1, (10 ^ status) << 16));
         assert_eq!(response_error(&reserved), expected, "{status}");
     }
-    // Eight bytes that are said to be four: those have a shorter form.
-    let long = changed(&OLD_64, true, xor(0, 0x20));
+    // 68 bytes that are said to be 64: those have a shorter form.
+    let long = changed(&READ_64, true, |packet| {
+        packet.push(Flit::IDLE);
+        xor(0, 0x20 | (12 ^ 13) << 40)(packet);
+    });
     assert_eq!(response_error(&long), PacketError::Shape);
     let damaged = changed(&READ_64, false, xor(7, 1 << 40));
     assert_eq!(response_error(&damaged), PacketError::Crc);

@@ -9,7 +9,7 @@ use crate::golden::comes_back;
 use phitwire_framing::aries::crc20;
 use phitwire_framing::aries::flit::{Flit, Head, NodeId, Routing};
 use phitwire_framing::aries::packet::{
-    AmoOp, Command, MAX_DATA, Request, Response, Status, Width, packet_check,
+    AmoOp, Command, MAX_DATA, Request, Response, Status, Width, packet_check, write_others,
 };
 use phitwire_framing::aries::set::{ControlSet, DataSet, SET_BYTES, Set, Tail};
 use proptest::prelude::*;
@@ -56,14 +56,21 @@ prop_compose! {
 
 prop_compose! {
     fn response()(destination in node(), routing: u8, packet_id in 0..1_u16 << 12, echo in 0..32_u8, status in 0..10_usize,
-        mut data in prop::collection::vec(any::<u8>(), 0..=MAX_DATA)) -> (Response, Vec<u8>)
+        joined in prop::option::of(prop::collection::vec(0..1_u16 << 12, 0..40)), mut data in prop::collection::vec(any::<u8>(), 0..=MAX_DATA)) -> (Response, Vec<u8>)
     {
         let status = Status::ALL[status];
         if status != Status::Done {
             data.clear();
         }
         data.truncate(data.len() / 4 * 4);
-        (Response { destination, routing: Routing::from_code(routing), packet_id, echo, status }, data)
+        let joined = joined.filter(|_| status == Status::Done);
+        if let Some(numbers) = &joined {
+            let mut list = [0; MAX_DATA];
+            let bytes = write_others(packet_id, numbers, &mut list);
+            data = list[..bytes].to_vec();
+        }
+        let joined = joined.is_some();
+        (Response { destination, routing: Routing::from_code(routing), packet_id, echo, status, joined }, data)
     }
 }
 

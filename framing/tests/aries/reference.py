@@ -136,6 +136,8 @@ def main():
         "OLD_64": response(near, 4, 2, 1, operands[:8]),
         "READ_60": response(near, 6, 7, 32 | 0x0A, line[:60]),
         "REFUSED": response(far, 0, 1, 32 | 0x1A, bytes([0, 0, 0, 10])),
+        # Done, and so are three others; the own number fills the area up.
+        "JOINED": response(far, 5, 0xFFE, 32 | 0x15, bytes.fromhex("0fff000000080ffe0ffe")),
     }
     for name, packet in packets.items():
         print(name, ", ".join(f"{flit:#014x}" for flit in packet))

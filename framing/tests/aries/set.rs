@@ -5,6 +5,7 @@ use crate::decode::changed_set;
 use crate::golden::{CONTROL_SET, DATA_SET, DONE, PUT_8, flits};
 use phitwire_framing::aries::crc20;
 use phitwire_framing::aries::flit::{Flit, VCS};
+use phitwire_framing::aries::pattern::Pattern;
 use phitwire_framing::aries::set::{
     ControlSet, DATA_FLITS, DataSet, MAX_LOAD, SET_BYTES, Set, SetError, SetView, Tail,
     number_distance, vc_ack, widen_ack, widen_vc_ack,
@@ -166,6 +167,35 @@ fn fields_are_cut_to_their_widths() {
         ..CONTROL
     };
     assert_eq!(Set::parse(&bytes), Ok(Set::Control(cut)));
+}
+
+/// A set read and written under a pattern is the one without, with the pattern laid over it.
+#[test]
+fn a_pattern_lies_over_the_whole_set_and_hides_no_damage() {
+    let bits = core::array::from_fn(|i| (i * 89 + 7) as u8 ^ 0x35);
+    for pattern in [Pattern::NONE, Pattern::new(bits)] {
+        let over = |mut set: [u8; SET_BYTES]| {
+            pattern.apply(&mut set);
+            set
+        };
+        let DataSet { flits, tail } = data_set();
+        let mut bytes = [0xa5; SET_BYTES];
+        DataSet::emit_under(&pattern, &flits, tail, &mut bytes);
+        assert_eq!(bytes, over(DATA_SET));
+        assert_eq!(over(over(DATA_SET)), DATA_SET);
+        let data = Set::parse_under(&pattern, &bytes);
+        assert_eq!(data, Ok(Set::Data(DataSet { flits, tail })));
+        let control = Set::parse_under(&pattern, &over(CONTROL_SET));
+        assert_eq!(control, Ok(Set::Control(CONTROL)));
+        for bit in 0..SET_BYTES * 8 {
+            let mut set = bytes;
+            set[bit / 8] ^= 1 << (bit % 8);
+            let damaged = Set::parse_under(&pattern, &set);
+            assert_eq!(damaged, Err(SetError::Crc), "bit {bit}");
+        }
+    }
+    assert_eq!(Pattern::new(bits).bytes(), &bits);
+    assert_eq!(Pattern::new([0; SET_BYTES]), Pattern::NONE);
 }
 
 #[test]

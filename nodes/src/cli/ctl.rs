@@ -4,6 +4,9 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use miette::miette;
+use phitwire::device::PipelineReport;
+use phitwire::device::RegisterInfo;
+use phitwire::device::pipeline::Place;
 use phitwire::text_table::TextTable;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -12,6 +15,7 @@ use super::print;
 use super::via::{Maintenance, ViaArgs};
 use crate::control::{self, Client, ClientError, Fault, LinkReport, Register, Request};
 use crate::description;
+use crate::nearest::nearest;
 use crate::output;
 use crate::run_dir::LabDir;
 
@@ -42,18 +46,24 @@ enum Command {
     /// Print how the links stand: state, how long ago a data frame of the peer was last accepted,
     /// what was sent again (packets, or sets of flits), what is wrong
     Links,
+    /// Print what is inside it stage by stage, in each virtual channel, and how often something had
+    /// to wait
+    Pipeline,
     /// Print what runs there
     Info,
-    /// Read a register, by name or address. In JSON as `value`, and exactly as `hex`: many readers
-    /// of JSON take numbers for floating-point ones, of 53 bits
+    /// Read a register, by name or address; without one, list all of them. In JSON as `value`, and
+    /// exactly as `hex`: many readers of JSON take numbers for floating-point ones, of 53 bits
     Get {
-        register: Register,
+        /// Its name or, as a number, its address
+        register: Option<Register>,
         #[command(flatten)]
         via: ViaArgs,
     },
     /// Write a register
     Set {
+        /// Its name or, as a number, its address
         register: Register,
+        /// The new value: decimal, or hexadecimal after 0x
         #[arg(value_parser = parse_value)]
         value: u64,
         #[command(flatten)]
@@ -127,12 +137,15 @@ enum CollectiveCommand {
     Stop,
 }
 
+/// Places of a stage that are printed at most.
+const MOST_PLACES: usize = 8;
+
 /// What is no value of a register.
 #[derive(Debug, thiserror::Error)]
 #[error("`{0}` is no number: write it in decimal, or in hexadecimal after 0x")]
-struct NoNumber(String);
+pub(super) struct NoNumber(String);
 
-fn parse_value(text: &str) -> Result<u64, NoNumber> {
+pub(super) fn parse_value(text: &str) -> Result<u64, NoNumber> {
     match text.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16),
         None => text.parse(),
@@ -149,8 +162,13 @@ impl Command {
         match self {
             Self::Stats { .. } => Request::Stats,
             Self::Links => Request::Links,
+            Self::Pipeline => Request::Pipeline,
             Self::Info => Request::Info,
-            Self::Get { register, .. } => Request::Get {
+            Self::Get { register: None, .. } => Request::Registers,
+            Self::Get {
+                register: Some(register),
+                ..
+            } => Request::Get {
                 register: register.clone(),
             },
             Self::Set {
@@ -190,17 +208,32 @@ impl Command {
                 Ok(links) => links_table(&links),
                 Err(_) => pretty(data),
             },
+            (Self::Pipeline, data) => match PipelineReport::deserialize(data) {
+                Ok(report) => pipeline_table(&report),
+                Err(_) => pretty(data),
+            },
             (Self::Stats { zero, .. }, Value::Object(counters)) => counters
                 .iter()
                 .filter(|(_, value)| *zero || value.as_u64() != Some(0))
                 .map(|(name, value)| format!("{name} {value}\n"))
                 .collect(),
-            (Self::Get { register, .. } | Self::Set { register, .. }, data) => {
-                match data["value"].as_u64() {
-                    Some(value) => format!("{register} = {value} (0x{value:x})\n"),
-                    None => pretty(data),
+            (Self::Get { register: None, .. }, data) => {
+                match Vec::<RegisterInfo>::deserialize(data) {
+                    Ok(registers) => registers_table(&registers),
+                    Err(_) => pretty(data),
                 }
             }
+            (
+                Self::Get {
+                    register: Some(register),
+                    ..
+                }
+                | Self::Set { register, .. },
+                data,
+            ) => match data["value"].as_u64() {
+                Some(value) => format!("{register} = {value} (0x{value:x})\n"),
+                None => pretty(data),
+            },
             (_, Value::Object(object)) if object.is_empty() => "done\n".to_owned(),
             (Self::Info | Self::Routing, Value::Object(object)) => object
                 .iter()
@@ -226,6 +259,63 @@ impl Command {
             (_, data) => data,
         }
     }
+}
+
+impl Command {
+    /// The register that was meant, if it goes by a name that there is not.
+    fn nearest(&self, client: &mut Client) -> Option<String> {
+        let (Self::Get {
+            register: Some(Register::Name(name)),
+            ..
+        }
+        | Self::Set {
+            register: Register::Name(name),
+            ..
+        }) = self
+        else {
+            return None;
+        };
+        let list = client.ask(&Request::Registers).ok()?;
+        let list = Vec::<RegisterInfo>::deserialize(list).ok()?;
+        let names: Vec<String> = list.iter().flat_map(RegisterInfo::names).collect();
+        if names.contains(name) {
+            return None;
+        }
+        nearest(name, &names).map(str::to_owned)
+    }
+}
+
+/// All registers, a line for those that are alike.
+fn registers_table(registers: &[RegisterInfo]) -> String {
+    let mut table = TextTable::new(&["address", "register", "bits", "access", "what it is"]);
+    for register in registers {
+        let address = register.address;
+        table.row([
+            address.map_or("-".to_owned(), |address| format!("0x{address:04x}")),
+            shortened(&register.name),
+            register.bits.to_string(),
+            if register.writable { "rw" } else { "r" }.to_owned(),
+            register.about.clone(),
+        ]);
+    }
+    table.render()
+}
+
+/// A name of which long lists are left out, as only JSON has them in full.
+fn shortened(name: &str) -> String {
+    const MOST: usize = 40;
+    let Some((before, (among, after))) = name
+        .split_once('{')
+        .and_then(|(before, rest)| Some((before, rest.split_once('}')?)))
+    else {
+        return name.to_owned();
+    };
+    let words: Vec<&str> = among.split(',').collect();
+    let among = match words[..] {
+        [first, .., last] if among.len() > MOST => format!("{first},...,{last}"),
+        _ => among.to_owned(),
+    };
+    format!("{before}{{{among}}}{}", shortened(after))
 }
 
 fn pretty(data: &Value) -> String {
@@ -264,6 +354,39 @@ fn links_table(links: &[LinkReport]) -> String {
     table.render()
 }
 
+/// The stages, a row per channel, and below them the places that hold something.
+fn pipeline_table(report: &PipelineReport) -> String {
+    let mut table = TextTable::new(&["stage", "channel", "held", "of", "unit", "stalls", "where"]);
+    for stage in &report.stages {
+        for (channel, name) in stage.channels.iter().enumerate() {
+            let held = |place: &Place| place.held.get(channel).copied().unwrap_or(0);
+            let holding = stage.places.iter().filter(|place| held(place) > 0);
+            let places = holding.map(|place| format!("{}: {}", place.number, held(place)));
+            let mut places: Vec<_> = places.take(MOST_PLACES + 1).collect();
+            if places.len() > MOST_PLACES {
+                places[MOST_PLACES] = "...".to_owned();
+            }
+            let is_first = channel == 0;
+            let capacity = stage.capacity.get(channel);
+            let room = capacity.map(|each| (each * stage.places.len() as u64).to_string());
+            let stalls = stage.stalls.filter(|_| is_first);
+            table.row([
+                stage.name.to_string(),
+                name.to_string(),
+                stage.places.iter().map(held).sum::<u64>().to_string(),
+                room.unwrap_or_default(),
+                stage.unit.to_string(),
+                stalls.map(|stalls| stalls.to_string()).unwrap_or_default(),
+                match places.is_empty() {
+                    true => String::new(),
+                    false => format!("{} {}", stage.place, places.join(", ")),
+                },
+            ]);
+        }
+    }
+    table.render()
+}
+
 /// How long ago something was.
 fn age(ms: u64) -> String {
     match ms {
@@ -275,7 +398,10 @@ fn age(ms: u64) -> String {
 /// Reads or writes a register of a router by a maintenance packet of router `from`.
 fn ask_via(args: &CtlArgs, from: &str) -> miette::Result<Value> {
     let (register, value) = match &args.command {
-        Command::Get { register, .. } => (register.clone(), None),
+        Command::Get {
+            register: Some(register),
+            ..
+        } => (register.clone(), None),
         Command::Set {
             register, value, ..
         } => (register.clone(), Some(*value)),
@@ -309,9 +435,13 @@ pub fn run(args: CtlArgs) -> miette::Result<ExitCode> {
     if args.node != "all" {
         let mut client =
             Client::connect(&args.lab, &args.node).map_err(|error| miette!("{error}"))?;
-        let data = client
-            .ask(&request)
-            .map_err(|error| miette!("{}: {error}", args.node))?;
+        let data = client.ask(&request).map_err(|error| {
+            let report = miette!("{}: {error}", args.node);
+            match args.command.nearest(&mut client) {
+                Some(name) => miette!("{report}; did you mean `{name}`?"),
+                None => report,
+            }
+        })?;
         let data = args.command.narrow(data);
         let text = if args.json {
             pretty(&data)

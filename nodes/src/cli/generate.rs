@@ -17,6 +17,16 @@ pub struct Wanted {
     given: Given,
 }
 
+impl Wanted {
+    /// The network.
+    ///
+    /// # Errors
+    /// Options that make none.
+    pub(super) fn network(&self) -> miette::Result<Box<dyn Network>> {
+        (self.generator.generate)(&self.given).map_err(|error| miette!("{error}"))
+    }
+}
+
 impl FromArgMatches for Wanted {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
         // The command has these subcommands only, and asks for one.
@@ -73,14 +83,21 @@ fn args(specs: &'static [OptionSpec]) -> impl Iterator<Item = clap::Arg> {
 /// # Errors
 /// Options that make no network, or one that could not be read again.
 pub fn run(wanted: &Wanted) -> miette::Result<ExitCode> {
-    let network = (wanted.generator.generate)(&wanted.given).map_err(|error| miette!("{error}"))?;
+    print(&description(&*wanted.network()?)?)
+}
+
+/// The description of a network.
+///
+/// # Errors
+/// One that could not be read again.
+pub(super) fn description(network: &dyn Network) -> miette::Result<String> {
     // Options that contradict each other, such as rates within one octant, show only in the whole.
     let mistakes = network.check_with(Effort::Bounded);
     if let Some(mistake) = mistakes.into_iter().next() {
         return Err(miette!(help = mistake.help.clone(), "{}", mistake.message)
             .wrap_err("these options do not make a network"));
     }
-    let text = described(&*network);
+    let text = described(network);
     if text.len() > MAX_DESCRIPTION_BYTES {
         return Err(miette!(
             help = "take fewer slices: they are separate networks, and one of several alike stands \
@@ -90,7 +107,7 @@ pub fn run(wanted: &Wanted) -> miette::Result<ExitCode> {
             text.len()
         ));
     }
-    print(&text)
+    Ok(text)
 }
 
 fn described(network: &dyn Network) -> String {

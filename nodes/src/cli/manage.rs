@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use clap::{Args, Subcommand};
 use miette::{IntoDiagnostic, WrapErr, miette};
@@ -210,11 +210,17 @@ fn once(args: &LabArgs, mut manager: Manager<'_>, dry_run: bool) -> miette::Resu
     })
 }
 
-fn show(report: &Report, json: bool, by_line: bool) -> miette::Result<ExitCode> {
-    let text = match (json, by_line) {
-        (true, true) => serde_json::to_string(report).into_diagnostic()? + "\n",
+/// A report as it is; of several, each with its time.
+fn show(report: &Report, json: bool, several: bool) -> miette::Result<ExitCode> {
+    let now = humantime::format_rfc3339_millis(SystemTime::now());
+    let text = match (json, several) {
+        (true, true) => {
+            let mut report = serde_json::to_value(report).into_diagnostic()?;
+            report["time"] = now.to_string().into();
+            format!("{report}\n")
+        }
         (true, false) => serde_json::to_string_pretty(report).into_diagnostic()? + "\n",
-        (false, true) => report.text() + "\n",
+        (false, true) => format!("{now} {}\n", report.text()),
         (false, false) => report.text(),
     };
     if report.status == Status::Incomplete {

@@ -1,26 +1,39 @@
 //! The `phitwire` command.
 //!
-//! Exit status: 0 done; 1 not done, or not all links up in time; 2 arguments not understood; 141
-//! ended before it was done because nobody reads what it prints (`sim` and `soak`).
+//! Its `--help` ends with the exit statuses.
 
+mod capture;
 mod channels;
 mod ctl;
 mod generate;
+mod import;
+mod lab;
 mod machine_options;
 mod manage;
+mod metrics;
+pub mod pages;
+mod ping;
 mod progress;
+mod record;
+mod report;
 mod reproduce;
+mod route;
 mod run;
 mod sim;
+mod sim_record;
+mod sim_trace;
 mod soak;
+mod top;
 mod topology;
+mod trace;
 mod via;
+mod view;
 mod wait;
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use miette::{IntoDiagnostic, WrapErr};
 use phitwire::net::harmless;
 use tracing_subscriber::EnvFilter;
@@ -28,9 +41,21 @@ use tracing_subscriber::EnvFilter;
 use crate::description::open as read_network;
 use crate::output;
 
+/// What the exit statuses of the command say, for people.
+const STATUSES: &str = "Exit status:
+  0    done
+  1    not done, or what was looked for was found: mistakes, failed checks, links that are not up
+  2    the arguments are not understood
+  4    cannot be done on this machine (`lab`); one line says why
+  130  ended by Ctrl-C before it was done, where that is no ordinary end
+  141  ended before it was done because nobody reads what it prints
+
+PHITWIRE_LOG=debug says more on standard error, NO_COLOR=1 takes the colours out. The other commands
+are phitwire-msgrate and phitwire-bench, which measure.";
+
 /// Routers of Cray's networks and their network interfaces on real network links.
 #[derive(Debug, Parser)]
-#[command(name = "phitwire", version)]
+#[command(name = "phitwire", version = pages::VERSION, after_help = STATUSES)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -47,14 +72,36 @@ enum Command {
     /// Wait until all links of a lab are up, or say which are not and why. A link whose wire is
     /// dead, or whose other end is silent, is not up
     Wait(wait::WaitArgs),
+    /// Look at a running lab: links, nodes, rates, events
+    Top(top::TopArgs),
+    /// Show a running lab, or a recording, in a browser
+    View(view::ViewArgs),
+    /// Record how a running lab stands, moment by moment, in a file
+    Record(record::RecordArgs),
+    /// Make a recording one page that needs nothing else
+    Report(report::ReportArgs),
+    /// Give out how a running lab stands in Prometheus' text format
+    Metrics(metrics::MetricsArgs),
+    Trace(trace::TraceArgs),
+    Route(route::RouteArgs),
+    Ping(ping::PingArgs),
     /// Run random networks under random harm in virtual time, a seed each
     Soak(soak::SoakArgs),
     /// Generate, check, show and plan topologies
     Topology(topology::TopologyArgs),
     /// Put what the models give beside the paper's tables; exit status 1 if they are too far apart
     Reproduce(reproduce::ReproduceArgs),
+    /// Write what passes the links of a running lab to a pcapng file, for Wireshark
+    Capture(capture::CaptureArgs),
     /// Simulate a network in virtual time: latency, accepted load and saturation
     Sim(Box<sim::SimArgs>),
+    /// Bring labs up and down, impair their links, start and end their nodes: the scripts of
+    /// netns-scripts
+    Lab(lab::LabArgs),
+    /// Print what a shell completes this command's words by
+    Completions(pages::CompletionsArgs),
+    /// Print the manual of this command, or write a page for each of its commands
+    Man(pages::ManArgs),
 }
 
 /// The whole command: reads the arguments, does it, says how it went.
@@ -67,7 +114,7 @@ pub fn main() -> ExitCode {
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
+        .with_ansi(std::io::stderr().is_terminal() && colours_are_wanted())
         // Of a standard error that nobody reads, there is nobody to tell.
         .log_internal_errors(false)
         .init();
@@ -76,10 +123,22 @@ pub fn main() -> ExitCode {
         Command::Ctl(args) => ctl::run(args),
         Command::Manage(args) => manage::run(args),
         Command::Wait(args) => wait::run(args),
+        Command::Top(args) => top::run(&args),
+        Command::View(args) => view::run(&args),
+        Command::Record(args) => record::run(&args),
+        Command::Report(args) => report::run(&args),
+        Command::Metrics(args) => metrics::run(&args),
+        Command::Trace(args) => trace::run(&args),
+        Command::Route(args) => route::run(&args),
+        Command::Ping(args) => ping::run(&args),
         Command::Soak(args) => soak::run(args),
         Command::Topology(args) => topology::run(args),
         Command::Reproduce(args) => reproduce::run(&args),
+        Command::Capture(args) => capture::run(&args),
         Command::Sim(args) => sim::run(&args),
+        Command::Lab(args) => lab::run(args),
+        Command::Completions(args) => pages::completions(Cli::command(), &args),
+        Command::Man(args) => pages::manual(Cli::command(), &args),
     };
     match result {
         Ok(code) => code,
@@ -88,6 +147,11 @@ pub fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Whether the user has not said otherwise: <https://no-color.org>.
+fn colours_are_wanted() -> bool {
+    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
 /// Says what is wrong with the arguments, or what was asked for, as clap does; but what would make
@@ -113,7 +177,6 @@ fn print(text: &str) -> miette::Result<ExitCode> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_arguments_are_consistent() {

@@ -12,7 +12,7 @@ use phitwire::reproduce::{
     Observation, PERMUTATIONS, Part, Reproduction, Row, Settings, Table, Tolerance,
 };
 use phitwire::text_table::TextTable;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::print;
 
@@ -21,10 +21,10 @@ const WIDTH: usize = 100;
 
 #[derive(Debug, Args)]
 pub struct ReproduceArgs {
-    /// What to reproduce
+    /// What to reproduce [default: all of it, which takes minutes]
     #[arg(value_parser = target())]
-    target: &'static Reproduction,
-    /// Print JSON: `rows` of `label`, `paper`, `ours`, `relative_error`, `within`
+    target: Option<&'static Reproduction>,
+    /// Print JSON: `rows` of `label`, `paper`, `ours`, `relative_error`, `within`; of all, an object by name
     #[arg(long)]
     json: bool,
     /// Seed of all random numbers
@@ -54,21 +54,55 @@ fn target() -> impl TypedValueParser<Value = &'static Reproduction> {
 /// # Errors
 /// Standard output that cannot be written to.
 pub fn run(args: &ReproduceArgs) -> miette::Result<ExitCode> {
-    let table = reproduced(args)?;
-    let text = if args.json {
-        format!("{:#}\n", as_json(&table, args.seed))
-    } else {
-        as_text(&table)
+    let outside = match args.target {
+        Some(target) => {
+            let table = reproduced(target, args)?;
+            match args.json {
+                true => print(&format!("{:#}\n", as_json(&table, args.seed)))?,
+                false => print(&as_text(&table))?,
+            };
+            usize::from(!table.within())
+        }
+        None => all(args)?,
     };
-    print(&text)?;
-    Ok(if table.within() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
+    Ok(match outside {
+        0 => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
     })
 }
 
-fn reproduced(args: &ReproduceArgs) -> miette::Result<Table> {
+/// All tables, one after the other, with a last line that sums up; how many of them have a row that
+/// is outside its tolerance.
+fn all(args: &ReproduceArgs) -> miette::Result<usize> {
+    let (mut outside, mut objects) = (Vec::new(), Map::new());
+    for target in tables() {
+        let table = reproduced(target, args)?;
+        if !table.within() {
+            outside.push(target.name);
+        }
+        match args.json {
+            true => drop(objects.insert(target.name.to_owned(), as_json(&table, args.seed))),
+            false => drop(print(&format!(
+                "== {}\n{}\n",
+                target.name,
+                as_text(&table)
+            ))?),
+        }
+    }
+    match args.json {
+        true => print(&format!("{:#}\n", Value::Object(objects)))?,
+        false => print(&match outside.as_slice() {
+            [] => format!(
+                "All {} tables are within their tolerances.\n",
+                tables().count()
+            ),
+            names => format!("Outside their tolerances: {}.\n", names.join(", ")),
+        })?,
+    };
+    Ok(outside.len())
+}
+
+fn reproduced(target: &Reproduction, args: &ReproduceArgs) -> miette::Result<Table> {
     let cores = || thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
     let threads = args.threads.map_or_else(cores, u64::from);
     let settings = Settings {
@@ -76,7 +110,7 @@ fn reproduced(args: &ReproduceArgs) -> miette::Result<Table> {
         permutations: args.permutations,
         divided: &|trials, part| on_threads(threads, trials, part),
     };
-    (args.target.run)(&settings).map_err(|error| miette!("{error}"))
+    (target.run)(&settings).map_err(|error| miette!("{error}"))
 }
 
 /// Divides trials among `threads` threads, or fewer if there are fewer trials.
@@ -174,14 +208,14 @@ fn as_text(table: &Table) -> String {
         text.push_str(&bullet(assumption));
     }
     let outside = table.rows.iter().filter(|row| !row.within()).count();
-    if outside > 0 {
-        // Writing into a String never fails.
-        let _ = writeln!(
+    // Writing into a String never fails.
+    let _ = match (outside, table.rows.len()) {
+        (0, rows) => writeln!(text, "\nAll {rows} rows are within their tolerance."),
+        (_, rows) => writeln!(
             text,
-            "\n{outside} of {} rows are outside their tolerance.",
-            table.rows.len()
-        );
-    }
+            "\n{outside} of {rows} rows are outside their tolerance."
+        ),
+    };
     text
 }
 
@@ -222,7 +256,8 @@ mod tests {
     #[test]
     fn every_table_has_a_name_of_its_own() {
         for table in tables() {
-            assert_eq!(args(table.name).target.name, table.name);
+            let target = args(table.name).target.expect("it is named");
+            assert_eq!(target.name, table.name);
             let same = tables().filter(|other| other.name == table.name);
             assert_eq!(same.count(), 1, "{}", table.name);
         }

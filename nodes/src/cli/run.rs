@@ -9,12 +9,13 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use miette::miette;
 use phitwire::chip::Grain;
 use phitwire::net;
-use phitwire::net::Runtime;
+use phitwire::net::{Network, NodeRef, Runtime};
 use phitwire::nic::Incarnation;
 
 use super::read_network;
 use crate::clock::{self, Clock};
 use crate::io::{IoEngine, LinkKind};
+use crate::ip::{IpConfig, Subnet};
 use crate::process::{self, ProcessConfig};
 
 #[derive(Debug, Args)]
@@ -54,6 +55,10 @@ pub struct RunArgs {
     /// Look for frames this long before going to sleep, as long as that pays; 0: never
     #[arg(long, value_name = "MICROSECONDS", default_value_t = 0)]
     spin: u64,
+    /// Carry IPv4 between network interfaces, each by its TUN device `ip0`: processor N has the
+    /// N + 1st address of this network, such as 10.77.0.0/16
+    #[arg(long, value_name = "CIDR")]
+    ip: Option<Subnet>,
     /// Clock instead of the topology's: `free`, or `paced:N` (an emulated nanosecond takes N)
     #[arg(long, value_parser = parse_clock)]
     clock: Option<net::Clock>,
@@ -101,6 +106,11 @@ pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
     let device = network
         .device(&args.node, &runtime, clock.now())
         .map_err(|error| miette!("{file}: {error}"))?;
+    let ip = args.ip.map(|subnet| IpConfig {
+        subnet,
+        processors: processors(&*network),
+        nonce: runtime.epoch,
+    });
     let config = ProcessConfig {
         node: args.node,
         lab: args.lab,
@@ -111,10 +121,22 @@ pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
         qdisc_bypass: args.qdisc_bypass,
         offload: !args.no_offload,
         spin: Duration::from_micros(args.spin),
+        ip,
         seed,
     };
     process::run(&config, device, clock).map_err(|error| miette!("{error}"))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// One more than the highest number of a network interface.
+fn processors(network: &dyn Network) -> u16 {
+    let number = |node| match node {
+        NodeRef::Processor(number) => Some(number),
+        NodeRef::Chip(_) => None,
+    };
+    let highest = network.nodes().into_iter().filter_map(number).max();
+    let count = highest.map_or(0, |highest| highest.saturating_add(1));
+    u16::try_from(count).unwrap_or(u16::MAX)
 }
 
 #[cfg(test)]

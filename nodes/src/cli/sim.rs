@@ -13,10 +13,14 @@ use phitwire::net::Network;
 use phitwire::sim::direct::{
     Config, Fault, Links, Load, Pattern, Process, SimPhase, SimProgress, Simulator, Traffic, Warmup,
 };
+use phitwire::sim::tap::Tap;
 use serde_json::{Map, Value};
 
+use super::capture;
 use super::machine_options::{args, given};
 use super::progress::Shown;
+use super::sim_record::RecordOptions;
+use super::sim_trace::SimTraceArgs;
 use crate::output::{NOT_READ, complain, end_with_reader, print_if_read};
 use crate::sim::{Measured, measure, output, plot, ready};
 
@@ -91,15 +95,23 @@ pub struct SimArgs {
     /// Several times for several faults
     #[arg(long, value_name = "FAULT")]
     fault: Vec<Fault>,
+    #[command(flatten)]
+    traced: SimTraceArgs,
     /// Print JSON: an object, or an array for several loads
     #[arg(long, conflicts_with = "csv")]
     json: bool,
     /// Write comma-separated values
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
+    #[command(flatten)]
+    record: RecordOptions,
     /// Draw the latency-load curve
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
+    /// Write the frames of all links to a file for Wireshark, as they leave their senders. It needs
+    /// encoded links and one run: one load, one seed; it takes one thread
+    #[arg(long, value_name = "FILE.pcapng")]
+    capture: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -326,6 +338,7 @@ impl SimArgs {
             measure_cycles: self.measure,
             drain_cycles: self.drain,
             faults: self.fault.clone(),
+            traced: None,
         }
     }
 
@@ -386,12 +399,25 @@ pub fn run(args: &SimArgs) -> miette::Result<ExitCode> {
     let threads = args
         .threads
         .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get));
-    if args.csv.is_none() && args.plot.is_none() {
+    args.record.check(args.load.all.len() * chosen.len())?;
+    let runs = chosen.len() as u64 * args.load.all.len() as u64 * args.seeds;
+    let capture = args.capture.as_deref();
+    let capture = capture.map(|file| capture::simulated(file, network, links, runs));
+    let capture = capture.transpose()?;
+    // In one partition frames come in the order of their time.
+    let threads = if capture.is_some() { 1 } else { threads };
+    let leaves_files = args.csv.is_some() || args.plot.is_some() || args.record.file.is_some();
+    if !leaves_files && capture.is_none() {
         end_with_reader().into_diagnostic()?;
     }
+    let tap = capture.as_ref().map(|capture| capture.clone() as Tap);
+    let links = (links, tap.as_ref());
     let Some(all) = points(args, network, (&machine, &chosen), links, threads)? else {
         return Ok(ExitCode::from(NOT_READ));
     };
+    if let Some(capture) = capture {
+        capture::finish(&capture)?;
+    }
     write_files(args, network, &all)?;
     for measured in &all {
         for fault in &measured.report.late_faults {
@@ -418,17 +444,23 @@ fn points(
     args: &SimArgs,
     network: &dyn Network,
     (machine, chosen): (&Simulation, &[Box<dyn Simulator>]),
-    links: Links,
+    links: (Links, Option<&Tap>),
     threads: usize,
 ) -> miette::Result<Option<Vec<Measured>>> {
     let people = !args.json;
-    let wanted = |read: bool| read || args.csv.is_some() || args.plot.is_some();
+    let wanted = |read: bool| {
+        read || [&args.csv, &args.plot, &args.capture]
+            .iter()
+            .any(|file| file.is_some())
+    };
     if people && !wanted(say(&format!("{}\n", output::HEADING))?) {
         return Ok(None);
     }
     let mut all: Vec<Measured> = Vec::new();
     let mut values = Vec::new();
     let number = chosen.len() * args.load.all.len();
+    let traced = args.traced.traced(network, number)?;
+    let mut traces = Vec::new();
     let shown = Shown::new("phitwire sim", "{msg:40} {wide_bar} {pos}/{len} {elapsed}");
     for one in chosen {
         let one = &**one;
@@ -436,16 +468,36 @@ fn points(
         let config = args.config(machine, Load::FULL);
         let bound = one.bound(network, &config).into_diagnostic()?;
         for &load in &args.load.all {
-            let config = args.config(machine, load);
+            let config = Config {
+                traced,
+                ..args.config(machine, load)
+            };
             let point = Point::new(&shown, (all.len() + 1, number), one.name(), load);
             point.building();
             let show = |seed, progress| point.show(seed, progress);
             let by = (one, machine.cycle);
-            let measured = measure(by, network, &config, links, threads, args.seeds, show)
-                .into_diagnostic()?;
+            let record = args.record.begin(network, links.0)?;
+            let measured = measure(
+                by,
+                network,
+                &config,
+                links,
+                threads,
+                args.seeds,
+                record.as_ref(),
+                show,
+            )
+            .into_diagnostic()?;
+            args.record.end(record)?;
             let measured = Measured { bound, ..measured };
+            let found = measured.found.as_ref();
+            traces.extend(args.traced.traces(network, machine.cycle, found)?);
             if !people {
-                values.push(output::json(&about, &measured));
+                let mut value = output::json(&about, &measured);
+                if traced.is_some() {
+                    value["traces"] = serde_json::to_value(&traces).into_diagnostic()?;
+                }
+                values.push(value);
             } else if !wanted(shown.aside(|| say(&format!("{}\n", output::line(&measured))))?) {
                 return Ok(None);
             }
@@ -458,6 +510,9 @@ fn points(
         for measured in &all {
             rest.push_str(&format!("\n{}", output::details(measured)));
         }
+    }
+    if people {
+        rest.push_str(&args.traced.text(&traces));
     }
     if args.json {
         let value = match values.first() {

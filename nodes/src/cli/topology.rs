@@ -8,8 +8,10 @@ use clap::{Args, Subcommand, ValueEnum};
 use miette::{IntoDiagnostic, Report, WrapErr, miette};
 use phitwire::net::{Effort, Network};
 
-use super::{channels, generate, print};
+use super::{channels, generate, import, print};
 use crate::description::{Description, open};
+use crate::interchange::{self, Written};
+use crate::output;
 
 /// Generate, check, show and plan descriptions of networks.
 #[derive(Args, Debug)]
@@ -61,6 +63,20 @@ enum Command {
         #[arg(long, value_name = "FILE")]
         copy: Option<PathBuf>,
     },
+    /// Write a network in the format of another tool. What that cannot say is told on standard error.
+    Export {
+        /// The description; `-` is standard input.
+        file: PathBuf,
+        /// Which format.
+        #[arg(long, value_enum)]
+        format: Written,
+    },
+    /// Read a network from a file of another tool, and write its description.
+    ///
+    /// A file that `topology export` has written as GraphML has the description in it. A graph of
+    /// others does not say how its routers find their ways: then name the network that it is, as for
+    /// `topology generate`, and every link is compared with that. Nodes have to come in its order.
+    Import(import::ImportArgs),
     /// Search for tables of virtual channels that balance the links of rings, and print them, what they
     /// are worth, and whether packets could wait for each other in a circle; exit status 1 if they could.
     Channels(channels::SearchArgs),
@@ -104,6 +120,8 @@ pub fn run(args: TopologyArgs) -> miette::Result<ExitCode> {
             print(&text)
         }
         Command::Plan { file, copy } => plan(&file, copy.as_deref()),
+        Command::Export { file, format } => export(&file, format),
+        Command::Import(args) => import::run(&args),
         Command::Channels(args) => channels::search(&args),
     }
 }
@@ -117,6 +135,17 @@ fn plan(file: &Path, copy: Option<&Path>) -> miette::Result<ExitCode> {
             .wrap_err_with(|| format!("cannot write {}", copy.display()))?;
     }
     print(&network.plan_lines().into_diagnostic()?)
+}
+
+fn export(file: &Path, format: Written) -> miette::Result<ExitCode> {
+    let description = Description::of(file)?;
+    let network = description.network()?;
+    let whole = description.whole(&*network);
+    let export = interchange::export(&*network, &String::from_utf8_lossy(&whole), format)?;
+    for sentence in &export.left_out {
+        output::complain(&format!("note: {sentence}"));
+    }
+    print(&export.text)
 }
 
 fn inventory_of(network: &dyn Network) -> miette::Result<String> {

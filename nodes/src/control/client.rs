@@ -12,6 +12,7 @@ use socket2::{Domain, SockAddr, Socket, Type};
 
 use super::protocol::{MAX_LINE_BYTES, Request};
 use super::reply::{Refusal, Reply};
+use crate::nearest::nearest;
 use crate::run_dir::{LabDir, RunDirError};
 
 /// How long a process may take to answer: it does so between two turns of its event loop.
@@ -105,7 +106,12 @@ impl Client {
         Self::connect_within(&path, timeout).map_err(|source| {
             let hint = match dir.nodes().unwrap_or_default() {
                 nodes if nodes.is_empty() => "; the lab is not running".to_owned(),
-                nodes => format!("; nodes of this lab: {}", nodes.join(", ")),
+                nodes => {
+                    let meant = nearest(node, &nodes).filter(|other| *other != node);
+                    let meant = meant.map(|other| format!("; did you mean `{other}`?"));
+                    let meant = meant.unwrap_or_default();
+                    format!("{meant}; nodes of this lab: {}", nodes.join(", "))
+                }
             };
             ClientError::Unreachable {
                 lab: lab.into(),

@@ -14,7 +14,7 @@ mod several;
 pub use client::{Client, ClientError, TIMEOUT};
 pub use protocol::{
     Claimed, Fault, Holder, LinkReport, MAX_CLOCKLESS_MS, MAX_LINE_BYTES, NodeInfo, NodeKind,
-    Register, Request, RoutingReport,
+    PipelineReport, ProbeReport, Register, Request, RoutingReport, WatchedReport,
 };
 pub use reply::{Code, Refusal, Reply, RunKind};
 pub use several::ask_all;

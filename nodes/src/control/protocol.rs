@@ -4,9 +4,11 @@ use std::fmt;
 use std::str::FromStr;
 
 use clap::Subcommand;
-pub use phitwire::device::{Kind as NodeKind, Routing as RoutingReport};
-use phitwire::nic::TrafficSpec;
+use phitwire::device::LinkView;
+pub use phitwire::device::{Kind as NodeKind, PipelineReport, Routing as RoutingReport};
+use phitwire::nic::{Probe, ProbeSpec, TrafficSpec};
 use phitwire::node::PortId;
+use phitwire::trace::{Flow, Question, Watched};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -115,6 +117,8 @@ pub enum Request {
         /// Which question.
         question: u32,
     },
+    /// What is inside the node stage by stage: a [`PipelineReport`].
+    Pipeline,
     /// Allows or forbids several frames in one segmentation-offload send, on all ports. Has to be
     /// forbidden where a queueing discipline or filter is to lose single frames.
     Offload {
@@ -143,8 +147,61 @@ pub enum Request {
         /// Which.
         number: u16,
     },
+    /// Lets a router write down what becomes of the packets of a flow, for so long at most. What was
+    /// asked before is forgotten.
+    Watch {
+        /// Between whom.
+        flow: Flow,
+        /// After how many milliseconds the router stops by itself.
+        hold_ms: u64,
+    },
+    /// Lets a router that watches keep packets of one identity alone: others would push them out.
+    Want {
+        /// Which.
+        identity: u64,
+    },
+    /// What a router has written down: a [`WatchedReport`].
+    Watched {
+        /// Of packets of that identity only, and of those that nothing is known of.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        identity: Option<u64>,
+    },
+    /// Lets a router watch no more.
+    Unwatch,
+    /// Lets a network interface ask another one for something of no consequence: a
+    /// [`ProbeReport`].
+    Probe(ProbeSpec),
+    /// How that ended, once: a `phitwire::nic::ProbeEnd`, or `{"pending": true}`.
+    ProbeEnded {
+        /// Which.
+        number: u64,
+    },
+    /// All registers by name: an array of `phitwire::device::RegisterInfo`.
+    Registers,
+    /// Where a router would send a packet: a `phitwire::trace::Outlook`.
+    Outlook(Question),
     /// Ends the process as SIGTERM does.
     Shutdown,
+}
+
+/// The answer to [`Request::Watched`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WatchedReport {
+    /// What was written down. Times are the process's own.
+    pub watched: Watched,
+    /// What to add to these for nanoseconds since the machine was started.
+    pub clock_offset_ns: i64,
+}
+
+/// The answer to [`Request::Probe`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProbeReport {
+    /// What was sent.
+    pub probe: Probe,
+    /// When, in the process's own time.
+    pub sent_ps: u64,
+    /// What to add to that for nanoseconds since the machine was started.
+    pub clock_offset_ns: i64,
 }
 
 impl Request {
@@ -256,6 +313,7 @@ impl fmt::Display for Register {
 pub enum Fault {
     /// Flip bits of what a lane of a port sends
     LaneNoise {
+        /// The port of the link
         port: PortId,
         /// 0 to 2
         lane: u8,
@@ -263,19 +321,38 @@ pub enum Fault {
         rate: String,
     },
     /// Flip a bit of the next packet in a port's send buffer
-    SoftError { port: PortId },
+    SoftError {
+        /// The port of the link
+        port: PortId,
+    },
     /// Take the link of a port down
-    LinkDown { port: PortId },
+    LinkDown {
+        /// The port of the link
+        port: PortId,
+    },
     /// Bring the link of a port back
-    LinkUp { port: PortId },
+    LinkUp {
+        /// The port of the link
+        port: PortId,
+    },
     /// Make a port send everything unacknowledged again
-    ForceRetry { port: PortId },
+    ForceRetry {
+        /// The port of the link
+        port: PortId,
+    },
     /// On links of sets: send the next set of a port with a bad CRC
-    BadCrc { port: PortId },
+    BadCrc {
+        /// The port of the link
+        port: PortId,
+    },
     /// On links of sets: initialise the lanes of a port again
-    Reinit { port: PortId },
+    Reinit {
+        /// The port of the link
+        port: PortId,
+    },
     /// On links of sets: let a port lose its receive clock
     LoseClock {
+        /// The port of the link
         port: PortId,
         /// For how many milliseconds
         #[arg(value_parser = clap::value_parser!(u64).range(0..=MAX_CLOCKLESS_MS))]
@@ -283,6 +360,7 @@ pub enum Fault {
     },
     /// On links of sets: set the error-injection registers of a port
     Inject {
+        /// The port of the link
         port: PortId,
         /// Sets hit out of 65,536 per lane; 0 turns injection off
         probability: u16,
@@ -302,6 +380,21 @@ pub enum Fault {
 }
 
 impl Fault {
+    /// Its word, as commands have it.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::LaneNoise { .. } => "lane-noise",
+            Self::SoftError { .. } => "soft-error",
+            Self::LinkDown { .. } => "link-down",
+            Self::LinkUp { .. } => "link-up",
+            Self::ForceRetry { .. } => "force-retry",
+            Self::BadCrc { .. } => "bad-crc",
+            Self::Reinit { .. } => "reinit",
+            Self::LoseClock { .. } => "lose-clock",
+            Self::Inject { .. } => "inject",
+        }
+    }
+
     /// The port that it is about.
     pub const fn port(&self) -> PortId {
         match *self {
@@ -350,6 +443,19 @@ pub struct LinkReport {
     /// Packets, or sets of flits, sent again.
     #[serde(default)]
     pub resent: u64,
+    /// Frames sent, of any kind.
+    #[serde(default)]
+    pub frames_sent: u64,
+    /// Frames received, of any kind and however bad.
+    #[serde(default)]
+    pub frames_received: u64,
+    /// Packets, or sets of flits, that came with a wrong check.
+    #[serde(default)]
+    pub bad_checks: u64,
+    /// Whether a queueing discipline that delays or loses frames, such as netem, stands behind this
+    /// port.
+    #[serde(default)]
+    pub impaired: bool,
     /// Packets or sets of which bad copies came, charged to each lane received on that had wrong
     /// bits in them.
     pub lane_retries: [u64; 3],
@@ -359,6 +465,51 @@ pub struct LinkReport {
     pub credits: Vec<u32>,
     /// Packets sent or waiting that the peer has not acknowledged.
     pub unacknowledged_packets: u64,
+    /// What `resent` and the two below count: packets, sets of flits.
+    #[serde(default)]
+    pub unit: String,
+    /// Those sent for the first time.
+    #[serde(default)]
+    pub sent: u64,
+    /// Those sent that the peer has not acknowledged.
+    #[serde(default)]
+    pub window: u64,
+    /// Credits towards this end when it has nothing, on each virtual channel, as `credits`.
+    #[serde(default)]
+    pub offers: Vec<u32>,
+}
+
+impl LinkReport {
+    /// What the link of a port says of itself.
+    pub fn of(port: PortId, link: &dyn LinkView) -> Self {
+        let (config, state) = (link.config(), link.state().name());
+        let (account, counters) = (link.account(), link.counters());
+        Self {
+            port,
+            link: config.link(),
+            state: state.to_owned(),
+            lcb: state.to_owned(),
+            up: link.is_active(),
+            why: None,
+            peer: format!("{}:{}", config.peer().node, config.peer().port),
+            rx_lanes: link.rx_lanes().count_ones(),
+            tx_lanes: link.tx_lanes().count_ones(),
+            resent: link.resent(),
+            frames_sent: counters.tx_frames,
+            frames_received: counters.rx_frames,
+            bad_checks: link.bad_checks(),
+            impaired: false,
+            lane_retries: counters.lane_retries,
+            heard_ms: None,
+            rtt_ns: link.round_trip().map(|span| span.as_ns()),
+            credits: account.credits,
+            unacknowledged_packets: link.unacknowledged_packets(),
+            unit: account.units.unacknowledged.to_owned(),
+            sent: link.sent(),
+            window: account.unacknowledged,
+            offers: account.offers,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -20,6 +20,8 @@ mod ports;
 mod send_batch;
 mod send_trouble;
 mod socket;
+mod tap;
+pub mod tun;
 pub mod uring;
 mod wire;
 
@@ -37,6 +39,7 @@ pub use interface_watch::{Departure, Found, InterfaceWatch};
 use ports::Ports;
 pub use send_trouble::{SendFailure, SendNotice};
 pub use socket::{Attachment, OpenError, PortConfig, PortSocket, open_port};
+pub use tap::{Hears, Tap, TapReader};
 pub use wire::{Wire, WireState};
 
 /// Length of the Ethernet header in front of a link frame, in bytes.
@@ -52,8 +55,8 @@ pub const UDP_MAX_PAYLOAD_BYTES: usize = 65_535 - UDP_HEADERS_BYTES;
 /// frame of 48 phits, below which no whole control word would fit.
 pub const MIN_FRAME_LIMIT_BYTES: usize = 256;
 
-/// Bytes of frames after which no more are handed up in the same turn, times the ports: five or six
-/// frames of an Ethernet from each, if all have some.
+/// Bytes of frames after which no more are handed up in the same turn, times the ports, where nobody
+/// [says otherwise](Ports::set_bytes_per_turn).
 ///
 /// A node works on a turn's frames and sends what follows from them before it takes more, so that
 /// the node behind it works on the first of a burst while this one works on the rest. Where a whole

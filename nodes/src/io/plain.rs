@@ -192,7 +192,7 @@ impl Backend for PlainBackend {
     }
 
     fn receive(&mut self, sink: &mut dyn FrameSink) -> usize {
-        let mut turn = Turn::new(self.ports.sockets.len());
+        let mut turn = self.ports.turn();
         loop {
             self.hand_up(&mut turn, sink);
             if turn.is_over() || !self.refill() {

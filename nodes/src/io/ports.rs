@@ -34,6 +34,8 @@ pub struct Ports {
     /// Ports that may send several frames in one call.
     pub segmentation: u64,
     pub counters: IoCounters,
+    /// Bytes of frames after which no more are handed up in the same turn.
+    bytes_per_turn: usize,
     /// Ports some of whose frames the kernel does not take at present.
     troubled: u64,
     interface_drops: InterfaceDrops,
@@ -58,6 +60,7 @@ impl Ports {
         let names = sockets.iter().filter_map(PortSocket::interface);
         let interface_drops = InterfaceDrops::new(names.map(str::to_owned));
         Self {
+            bytes_per_turn: sockets.len() * BYTES_PER_TURN,
             sockets,
             index_of,
             batch,
@@ -66,6 +69,16 @@ impl Ports {
             troubled: 0,
             interface_drops,
         }
+    }
+
+    /// Hands up no more than `bytes` bytes of frames in a turn, and the rest of the last one.
+    pub fn set_bytes_per_turn(&mut self, bytes: usize) {
+        self.bytes_per_turn = bytes;
+    }
+
+    /// A turn that begins.
+    pub(super) fn turn(&self) -> Turn {
+        Turn::new(self.bytes_per_turn)
     }
 
     /// What was counted here and what the kernel has counted.
@@ -258,11 +271,11 @@ pub(super) struct Turn {
 }
 
 impl Turn {
-    /// A turn of a node of `ports` ports.
-    pub const fn new(ports: usize) -> Self {
+    /// A turn of `bytes` bytes.
+    const fn new(bytes: usize) -> Self {
         Self {
             frames: 0,
-            bytes_left: ports * BYTES_PER_TURN,
+            bytes_left: bytes,
         }
     }
 

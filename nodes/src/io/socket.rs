@@ -269,7 +269,7 @@ impl PortSocket {
         match self.kind {
             LinkKind::Udp => socket.bind_device(Some(name.as_bytes()))?,
             LinkKind::Ethernet => {
-                bind_packet(&socket, index)?;
+                bind_packet(&socket, index, ETHERTYPE)?;
                 self.header = ethernet_header(mac);
             }
         }
@@ -443,7 +443,7 @@ fn open_ethernet(
         set_int(&socket, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, 1)
             .map_err(system("setting PACKET_QDISC_BYPASS"))?;
     }
-    bind_packet(&socket, interface.index).map_err(system("binding to the interface"))?;
+    bind_packet(&socket, interface.index, ETHERTYPE).map_err(system("binding to the interface"))?;
     let limit = (LinkKind::Ethernet, frame_limit);
     Ok(PortSocket::new(port, socket, limit, Some(interface)))
 }
@@ -528,12 +528,12 @@ fn set_int(
     Ok(Errno::result(result).map(drop)?)
 }
 
-/// Binds a packet socket to our EtherType on one interface.
-fn bind_packet(socket: &Socket, index: u32) -> io::Result<()> {
+/// Binds a packet socket to a protocol on one interface.
+pub(super) fn bind_packet(socket: &Socket, index: u32, protocol: u16) -> io::Result<()> {
     // SAFETY: `sockaddr_ll` is plain data, for which zero is valid.
     let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
     address.sll_family = libc::AF_PACKET as u16;
-    address.sll_protocol = ETHERTYPE.to_be();
+    address.sll_protocol = protocol.to_be();
     address.sll_ifindex = index as libc::c_int;
     // SAFETY: the descriptor is open, and the address and its length describe a `sockaddr_ll`
     // that lives through the call.

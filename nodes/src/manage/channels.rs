@@ -153,6 +153,7 @@ pub fn load(
         stop,
         failures: BTreeMap::new(),
         in_a_row: 0,
+        unanswered: BTreeMap::new(),
         loaded: Loaded {
             registers: new.len(),
             ..Loaded::default()
@@ -189,6 +190,15 @@ pub fn load(
     for wanted in new {
         loading.read_back(wanted);
     }
+    // A router that was only too busy has answered by now.
+    loading.failures.clear();
+    for wanted in new
+        .iter()
+        .filter(|wanted| loading.has_failed(wanted))
+        .collect::<Vec<_>>()
+    {
+        loading.read_back(wanted);
+    }
     let mut failed = loading.loaded.failed.iter();
     loading.loaded.interrupted = failed.any(|failed| failed.why == INTERRUPTED);
     Ok(loading.loaded)
@@ -204,6 +214,8 @@ struct Loading<'a> {
     /// By router, questions one after the other that failed, and those of all.
     failures: BTreeMap<u32, usize>,
     in_a_row: usize,
+    /// Registers whose writing was not answered, and what they held before.
+    unanswered: BTreeMap<RegisterOf, Option<u64>>,
     loaded: Loaded,
 }
 
@@ -232,14 +244,34 @@ impl Loading<'_> {
         self.network.node_name(of.node).into_owned()
     }
 
+    fn has_failed(&self, of: &RegisterValue) -> bool {
+        let router = self.name(of);
+        let mut failed = self.loaded.failed.iter();
+        failed.any(|failed| failed.router == router && failed.register == of.register)
+    }
+
     fn fail(&mut self, of: &RegisterValue, why: String) {
-        let (router, register) = (self.name(of), of.register.clone());
-        let known = |failed: &Failed| failed.router == router && failed.register == register;
-        if !self.loaded.failed.iter().any(known) {
+        if !self.has_failed(of) {
+            let (router, register) = (self.name(of), of.register.clone());
             self.loaded.failed.push(Failed {
                 router,
                 register,
                 why,
+            });
+        }
+    }
+
+    /// It holds what it should, whatever was heard of it before.
+    fn holds(&mut self, of: &RegisterValue) {
+        let (router, register) = (self.name(of), of.register.clone());
+        let is_it = |failed: &Failed| failed.router == router && failed.register == register;
+        self.loaded.failed.retain(|failed| !is_it(failed));
+        if let Some(before) = self.unanswered.remove(&(of.node, register.clone())) {
+            self.loaded.changed.push(Changed {
+                router,
+                register,
+                before,
+                after: of.value,
             });
         }
     }
@@ -283,13 +315,17 @@ impl Loading<'_> {
                 before,
                 after,
             }),
-            Err(why) => self.fail(wanted, why),
+            Err(why) => {
+                let register = (wanted.node, wanted.register.clone());
+                self.unanswered.insert(register, before);
+                self.fail(wanted, why);
+            }
         }
     }
 
     fn read_back(&mut self, wanted: &RegisterValue) {
         match self.ask(wanted, None) {
-            Ok(value) if value == wanted.value => {}
+            Ok(value) if value == wanted.value => self.holds(wanted),
             Ok(value) => {
                 let why = format!("it holds {value:#04x} instead of {:#04x}", wanted.value);
                 self.fail(wanted, why);

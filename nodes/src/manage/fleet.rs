@@ -122,6 +122,34 @@ impl Fleet {
         })
     }
 
+    /// Whether the lab is still the one whose nodes these are.
+    pub fn is_there(&self) -> bool {
+        self.this.is_there()
+    }
+
+    /// The process of a node that is connected to, if the kernel tells.
+    pub fn process(&self, node: NodeRef) -> Option<u32> {
+        self.lines.get(&node)?.client.process()
+    }
+
+    /// Asks many nodes the same, in the order given. Those that do not answer are waited for
+    /// together.
+    pub fn ask_nodes(
+        &mut self,
+        nodes: &[NodeRef],
+        request: &Request,
+    ) -> Vec<Result<Value, ClientError>> {
+        let begun: Vec<_> = nodes
+            .iter()
+            .map(|&node| self.begin(node, request))
+            .collect();
+        let deadline = Instant::now() + PATIENCE;
+        let finish = |(&node, begun): (&NodeRef, Result<(), ClientError>)| {
+            begun.and_then(|()| self.finish(node, deadline))
+        };
+        nodes.iter().zip(begun).map(finish).collect()
+    }
+
     /// Sends a request to a node that owes nothing.
     fn begin(&mut self, node: NodeRef, request: &Request) -> Result<(), ClientError> {
         let kept = self.lines.remove(&node);
@@ -192,14 +220,7 @@ impl Routers for Fleet {
     }
 
     fn ask_all(&mut self, routers: &[u32], request: &Request) -> Vec<Result<Value, ClientError>> {
-        let begun: Vec<_> = routers
-            .iter()
-            .map(|&router| self.begin(NodeRef::Chip(router), request))
-            .collect();
-        let deadline = Instant::now() + PATIENCE;
-        let finish = |(&router, begun): (&u32, Result<(), ClientError>)| {
-            begun.and_then(|()| self.finish(NodeRef::Chip(router), deadline))
-        };
-        routers.iter().zip(begun).map(finish).collect()
+        let nodes: Vec<_> = routers.iter().copied().map(NodeRef::Chip).collect();
+        self.ask_nodes(&nodes, request)
     }
 }

@@ -4,9 +4,13 @@ use std::time::Instant;
 
 use nix::sys::resource::{UsageWho, getrusage};
 use phitwire::net::Network;
-use phitwire::sim::direct::{Config, ConfigError, Links, Load, Report, SimProgress, Simulator};
+use phitwire::sim::direct::{
+    Config, ConfigError, Found, Links, Load, Report, SimProgress, Simulator,
+};
+use phitwire::sim::tap::Tap;
 use phitwire::time::Duration;
 
+use super::record::Record;
 use super::threads::Threads;
 
 /// Quantile 0.975 of Student's distribution by degrees of freedom, from 1 on.
@@ -84,21 +88,26 @@ pub struct Measured {
     pub peak_resident_bytes: u64,
     /// All seeds, if there are several.
     pub over_seeds: Option<OverSeeds>,
+    /// What became of the messages that were to be traced, of the first seed.
+    pub found: Option<Found>,
     /// The highest load that everybody could be served at, where that was asked for and is computed.
     pub bound: Option<f64>,
 }
 
-/// Runs `config` on this number of threads, once for each of `seeds` seeds from its own on.
+/// Runs `config` on this number of threads, once for each of `seeds` seeds from its own on, the first
+/// of which is recorded. A tap is told of all frames that leave once the links are up.
 ///
 /// # Errors
 /// See [`ConfigError`].
+#[allow(clippy::too_many_arguments, reason = "each is a thing of its own")]
 pub fn measure(
     (simulator, cycle): (&dyn Simulator, Duration),
     network: &dyn Network,
     config: &Config,
-    links: Links,
+    (links, tap): (Links, Option<&Tap>),
     threads: usize,
     seeds: u64,
+    record: Option<&Record>,
     mut progress: impl FnMut(u64, SimProgress),
 ) -> Result<Measured, ConfigError> {
     let mut first: Option<Measured> = None;
@@ -110,6 +119,12 @@ pub fn measure(
         };
         let began = Instant::now();
         let mut run = simulator.build(network, &config, links, threads, &mut Threads)?;
+        if let Some(record) = record.filter(|_| number == 0) {
+            record.watch(&mut *run, network)?;
+        }
+        if let Some(tap) = tap {
+            run.set_tap(tap);
+        }
         let built = Instant::now();
         let report = run.run(&mut Threads, &mut |p| progress(number, p));
         let wall_seconds = built.elapsed().as_secs_f64();
@@ -139,6 +154,7 @@ pub fn measure(
                     build_seconds: (built - began).as_secs_f64(),
                     peak_resident_bytes: peak_resident_bytes(),
                     over_seeds: None,
+                    found: config.traced.is_some().then(|| run.found()),
                     bound: None,
                 });
             }

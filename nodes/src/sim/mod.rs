@@ -8,7 +8,9 @@ mod measure;
 pub mod output;
 pub mod plot;
 pub mod ready;
+mod record;
 mod threads;
 
 pub use measure::{Estimate, Measured, OverSeeds, measure, peak_resident_bytes};
+pub use record::Record;
 pub use threads::Threads;

@@ -184,9 +184,9 @@ pub fn csv(all: &[Measured]) -> String {
     text
 }
 
-/// The line of names above [`line()`]s.
-pub const HEADING: &str =
-    " offered accepted |    min     mean     p50     p99   p99.9     max | hops  M phit-hops/s";
+/// The lines of names and units above [`line()`]s.
+pub const HEADING: &str = "     load, of 1   |               latency, in cycles                    | hops  simulated,\n \
+     offered accepted |    min     mean     p50     p99   p99.9     max | mean  M phit-hops/s";
 
 /// One measurement as a line of a table.
 pub fn line(measured: &Measured) -> String {
@@ -237,6 +237,16 @@ pub fn details(measured: &Measured) -> String {
         report.phit_hops,
         measured.wall_seconds
     );
+    if report.frames_sent > 0 {
+        let _ = writeln!(
+            text,
+            "links            {} frames, of which {} were lost on the way; {} packets sent again, {} copies discarded",
+            report.frames_sent,
+            report.frames_lost,
+            report.retransmitted_packets,
+            report.discarded_packets
+        );
+    }
     if let Some(bound) = measured.bound {
         let _ = writeln!(
             text,

@@ -51,6 +51,7 @@ pub const MACHINE: Machine = Machine {
     generators: &[topology::GENERATOR],
     tables: reproduce::TABLES,
     ready: topology::READY,
+    glance: link::glance,
     soak: &soak::FAMILIES,
     simulation: Some(Simulation::of::<cycle::BlackWidow>()),
     ..Machine::new(Family::of::<topology::FoldedClos>())

@@ -27,6 +27,7 @@ pub const MACHINE: Machine = Machine {
     simulation: Some(Simulation::of::<cycle::T3e>()),
     tables: reproduce::TABLES,
     ready: topology::READY,
+    glance: crate::packets::link::glance::<format::burst::Burst>,
     soak: &soak::FAMILIES,
     ..Machine::new(Family::of::<topology::Torus>())
 };

@@ -1,8 +1,15 @@
 //! What holds for every machine, and what two of them have to do with each other.
 
+mod collectives;
+mod datagrams;
 pub(crate) mod joined;
+mod journeys;
+mod loads;
+mod local;
 mod ready;
+mod stages;
 mod strangers;
+mod traces;
 
 use serde_json::{Value, json};
 
@@ -37,13 +44,17 @@ fn both(network: &dyn Network) -> [Box<dyn Device>; 2] {
     })
 }
 
-fn blackwidow() -> [Box<dyn Device>; 2] {
+fn blackwidow_network() -> FoldedClos {
     let spec = BlackWidowSpec {
         processors: 2,
         subtree: 2,
         ..BlackWidowSpec::default()
     };
-    both(&spec.generate().unwrap())
+    spec.generate().unwrap()
+}
+
+fn blackwidow() -> [Box<dyn Device>; 2] {
+    both(&blackwidow_network())
 }
 
 fn dragonfly() -> Dragonfly {

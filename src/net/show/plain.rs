@@ -72,11 +72,13 @@ pub fn svg<N: Network + ?Sized>(network: &N) -> Result<String, TooLarge> {
         let (a, b): (End, End) = network.ends(link);
         let ((x1, y1), (x2, y2)) = (place(a.node), place(b.node));
         let path = format!("M{x1:.1} {y1:.1}L{x2:.1} {y2:.1}");
-        svg.path(path, &format!("stroke=\"{FAINT}\""));
+        let style = format!("fill=\"none\" stroke=\"{FAINT}\"");
+        svg.links([link], |svg| svg.path(path, &style));
     }
     for &node in &nodes {
         let (x, y) = place(node);
-        svg.haloed(x, y + 4.0, "middle", INK, &network.node_name(node));
+        let name = network.node_name(node);
+        svg.nodes(&name, |svg| svg.haloed(x, y + 4.0, "middle", INK, &name));
     }
     Ok(svg.finish())
 }

@@ -25,8 +25,10 @@ impl Svg {
             "<rect width=\"{width}\" height=\"{height}\" fill=\"#ffffff\"/>"
         ));
         let (name, rest) = title.split_once(": ").unwrap_or((title, ""));
-        svg.text(x, y, "start", 19.0, INK, name);
-        svg.text(x, y + 22.0, "start", 12.5, FAINT, rest);
+        svg.part("title", |svg| {
+            svg.text(x, y, "start", 19.0, INK, name);
+            svg.text(x, y + 22.0, "start", 12.5, FAINT, rest);
+        });
         svg
     }
 
@@ -34,6 +36,37 @@ impl Svg {
     pub fn tag(&mut self, tag: impl Display) {
         // Writing into a String never fails.
         let _ = writeln!(self.0, "{tag}");
+    }
+
+    /// What is drawn by `draw` stands for the links of these numbers: those who show a network at work
+    /// find it by them.
+    pub fn links(
+        &mut self,
+        numbers: impl IntoIterator<Item = usize>,
+        draw: impl FnOnce(&mut Self),
+    ) {
+        let numbers: Vec<_> = numbers.into_iter().map(|link| link.to_string()).collect();
+        self.group("link", "links", &numbers.join(" "), draw);
+    }
+
+    /// The same of the nodes of these names, which are without spaces, apart by spaces.
+    pub fn nodes(&mut self, names: &str, draw: impl FnOnce(&mut Self)) {
+        self.group("node", "nodes", names, draw);
+    }
+
+    /// What is drawn by `draw` is the drawing's `title` or `legend`, which those leave out who have
+    /// their own.
+    pub fn part(&mut self, class: &str, draw: impl FnOnce(&mut Self)) {
+        self.tag(format_args!("<g class=\"{class}\">"));
+        draw(self);
+        self.tag("</g>");
+    }
+
+    fn group(&mut self, class: &str, what: &str, of: &str, draw: impl FnOnce(&mut Self)) {
+        let of = escaped(of);
+        self.tag(format_args!("<g class=\"{class}\" data-{what}=\"{of}\">"));
+        draw(self);
+        self.tag("</g>");
     }
 
     /// Puts another drawing on top.

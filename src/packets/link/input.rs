@@ -67,4 +67,8 @@ impl<P: Packet> ReceiveBuffer for PacketInput<P> {
     fn queued(&self) -> u64 {
         (0..P::VCS).map(|vc| u64::from(self.len(vc))).sum()
     }
+
+    fn queued_of(&self, vc: usize) -> u64 {
+        self.len(vc).into()
+    }
 }

@@ -24,7 +24,7 @@ use crate::link::lanes::LaneWatch;
 use crate::link::outgoing::Outgoing;
 use crate::link::session::Session;
 use crate::link::training::{Offer, Terms};
-use crate::link::{EndStatus, LinkConfig, LinkControlBlock, LinkProfile};
+use crate::link::{EndStatus, Glance, LinkConfig, LinkControlBlock, LinkProfile};
 use crate::time::{Duration, Time};
 use receiver::Receiver;
 use sender::Sender;
@@ -32,6 +32,20 @@ use sender::Sender;
 /// Buffers of a virtual channel: as many packets as fit into the phits of the profile.
 pub(crate) fn buffers<P: Packet>(profile: &LinkProfile) -> u32 {
     profile.input_phits_per_vc / P::BYTES.div_ceil(4) as u32
+}
+
+/// The packets that a frame carries, seen from outside.
+pub(crate) fn glance<P: Packet>(frame: &Frame<'_>) -> Option<Glance> {
+    let count = frame.units(P::KIND).ok()?;
+    if frame.bytes().len() != frame::frame_len::<P>(count) {
+        return None;
+    }
+    let control = frame::control::<P>(frame.bytes()).ok()?;
+    Some(Glance {
+        carries: count > 0,
+        units: std::iter::once(control.seq..control.seq.saturating_add(count as u64)).collect(),
+        pass: None,
+    })
 }
 
 /// One end of a link that carries whole packets.
@@ -333,8 +347,12 @@ impl<P: Packet> LinkView for PacketEnd<P> {
     }
 }
 
+/// What virtual channels are called that have no other names.
+const NUMBERS: [&str; MAX_VCS] = ["0", "1", "2", "3", "4", "5", "6", "7"];
+
 impl<P: Packet> LinkEnd for PacketEnd<P> {
     const LINK: &'static str = P::LINK;
+    const VC_NAMES: &'static [&'static str] = NUMBERS.split_at(P::VCS).0;
 
     fn suffer(&mut self, now: Time, fault: LinkFault, input: &mut PacketInput<P>) -> bool {
         match fault {

@@ -2,6 +2,7 @@
 
 use super::fault::Fault;
 use super::pattern::Pattern;
+use super::witness::Traced;
 
 /// Longest link latency in cycles: one bit per cycle of a window must fit into a word.
 pub const MAX_LINK_CYCLES: u32 = 64;
@@ -111,6 +112,8 @@ pub struct Config {
     pub drain_cycles: u64,
     /// What breaks while it runs.
     pub faults: Vec<Fault>,
+    /// What is traced of it.
+    pub traced: Option<Traced>,
 }
 
 impl Default for Config {
@@ -122,6 +125,7 @@ impl Default for Config {
             measure_cycles: 10_000,
             drain_cycles: 50_000,
             faults: Vec::new(),
+            traced: None,
         }
     }
 }
@@ -150,6 +154,14 @@ pub enum ConfigError {
     /// The topology has no processors with links.
     #[error("the topology has no processor with a link")]
     NoTerminals,
+    /// Packets of a network interface that sends and takes nothing.
+    #[error("packets are traced between two network interfaces that take part")]
+    NothingToTrace,
+    /// Packets are followed over direct links only.
+    #[error(
+        "packets are traced over direct links only: trace them in a lab, or leave --netem and --links out"
+    )]
+    TracedEncoded,
     /// Encoded links did not come up within a second.
     #[error("not all links came up within a second of virtual time: impair them less")]
     LinksDown,

@@ -44,6 +44,8 @@ pub(crate) mod shared;
 pub(crate) mod simulator;
 pub(crate) mod source;
 pub(crate) mod tally;
+pub(crate) mod watch;
+pub(crate) mod witness;
 
 pub use check::Violation;
 pub use config::{
@@ -58,3 +60,5 @@ pub use pattern::{Pattern, PatternError};
 pub use report::{Fairness, LatencySummary, LinkUse, Report, StageUse};
 pub use run::{SimPhase, SimProgress, Simulation};
 pub use simulator::{Chosen, Links, Run, Simulator};
+pub use watch::{EndSnapshot, Snapshot, Watcher};
+pub use witness::{Found, Message, Traced};

@@ -14,12 +14,14 @@ use super::exchange::Exchange;
 use super::partition::Partition;
 use super::shared::{Common, Shared};
 use super::source::NEVER;
-use crate::device::LinkView;
+use crate::device::pipeline::Stage;
+use crate::device::{LinkEnd, PipelineReport};
 use crate::link::LinkControlBlock;
 use crate::link::impair::Netem;
 use crate::net::Network;
 use crate::node::{Node, PortId};
 use crate::time::Duration;
+use crate::trace::Watch;
 
 /// Virtual channels of a link at most.
 pub const MAX_VCS: usize = 8;
@@ -43,7 +45,7 @@ pub trait CycleModel: Copy + Debug + Default + Eq + Send + Sync + 'static {
     /// A router with encoded links.
     type Router: Node + Send;
     /// One end of an encoded link.
-    type End: LinkControlBlock + LinkView + Send;
+    type End: LinkEnd;
     /// What takes packets apart that come to a terminal over an encoded link.
     type Assemblies: Debug + Default + Send;
     /// Links that hand phits over, or [`NoDirectLinks`].
@@ -103,6 +105,8 @@ pub trait CycleModel: Copy + Debug + Default + Eq + Send + Sync + 'static {
     fn end(router: &Self::Router, port: PortId) -> Option<&Self::End>;
     /// What reports and checkers want to know of a router.
     fn view(router: &Self::Router) -> ChipView;
+    /// What is in the stages of a router with encoded links.
+    fn pipeline(router: &Self::Router) -> PipelineReport;
     /// Packets that have passed a router; `None` where they are those that its links count.
     fn packets_passed(router: &Self::Router) -> Option<u64> {
         let _ = router;
@@ -316,6 +320,9 @@ impl<M: CycleModel> DirectRouter<M> for NoRouter {
     fn view(&self) -> ChipView {
         match *self {}
     }
+    fn stages(&self, _: u64) -> Vec<Stage> {
+        match *self {}
+    }
     fn set_link(&mut self, _: u64, _: usize, _: bool) {
         match *self {}
     }
@@ -407,6 +414,12 @@ pub trait DirectRouter<M: CycleModel>: Debug + Send {
     fn phits_inside(&self) -> u64;
     /// What reports and checkers want to know.
     fn view(&self) -> ChipView;
+    /// What is in its stages behind the input buffers; packets pass between `ports`, one bit each.
+    fn stages(&self, ports: u64) -> Vec<Stage>;
+    /// Where the watch over packets is kept, if it can have one.
+    fn watch(&mut self) -> Option<&mut Option<Box<Watch>>> {
+        None
+    }
     /// From `cycle` on, the beginning of a window, the link of a port takes packets or does not.
     /// One that has begun to leave goes on.
     fn set_link(&mut self, cycle: u64, port: usize, up: bool);

@@ -10,7 +10,12 @@ use super::model::{
 };
 use super::shared::Shared;
 use super::source::NEVER;
+use super::watch::pipeline_of;
+use super::witness::{Found, Witness};
+use crate::device::PipelineReport;
 use crate::kit::bits;
+use crate::sim::tap::Tap;
+use crate::trace::Watch;
 
 /// Windows that the calendar of terminals looks ahead; what is due later is looked at again then.
 const CALENDAR_WINDOWS: u64 = 1024;
@@ -125,6 +130,14 @@ impl<M: CycleModel> Partition<M> {
         }
     }
 
+    /// From now on `tap` is told of every frame that an end of a link here sends, if links are
+    /// encoded.
+    pub(super) fn set_tap(&mut self, tap: &Tap) {
+        if let Some(nodes) = &mut self.encoded {
+            nodes.set_tap(tap.clone());
+        }
+    }
+
     /// Cycles that have run.
     pub fn cycle(&self) -> u64 {
         self.cycle
@@ -226,6 +239,29 @@ impl<M: CycleModel> Partition<M> {
         }
     }
 
+    /// Whether its links are encoded.
+    pub(crate) const fn is_encoded(&self) -> bool {
+        self.encoded.is_some()
+    }
+
+    /// Looks at every end of an encoded link here: the link's number, whether it is end B, the end.
+    pub(crate) fn each_encoded_end(&self, visit: impl FnMut(u32, bool, &M::End)) {
+        if let Some(nodes) = &self.encoded {
+            nodes.each_end(visit);
+        }
+    }
+
+    /// Looks at the stages of every chip, by its number.
+    pub(crate) fn each_pipeline(&self, mut visit: impl FnMut(u32, PipelineReport)) {
+        for (index, &chip) in self.chips.iter().enumerate() {
+            let report = match &self.encoded {
+                Some(nodes) => nodes.pipeline(index),
+                None => pipeline_of::<M>(&self.routers[index]),
+            };
+            visit(chip, report);
+        }
+    }
+
     /// Phits that each port of each chip has sent.
     pub(crate) fn sent_by_port(&self) -> Vec<u64> {
         match &self.encoded {
@@ -248,6 +284,30 @@ impl<M: CycleModel> Partition<M> {
         }
         if let Some(nodes) = &mut self.encoded {
             nodes.wake_endpoints();
+        }
+    }
+
+    /// Lets all routers watch the packets of a flow, and terminals write them down.
+    pub(crate) fn watch(&mut self, witness: &Witness, cycle_ps: u64) {
+        let Some(flow) = witness.flow else { return };
+        self.shared.witness = Some(Box::new(witness.clone()));
+        for router in &mut self.routers {
+            if let Some(watch) = router.watch() {
+                *watch = Some(Box::new(Watch::first_of(flow, (0, cycle_ps))));
+            }
+        }
+    }
+
+    /// What has been written down of the packets, added to what others know.
+    pub(crate) fn watched(&mut self, found: &mut Found) {
+        for (router, &chip) in self.routers.iter_mut().zip(&self.chips) {
+            if let Some(watch) = router.watch().and_then(Option::take) {
+                let watched = watch.report(None);
+                found.add_router(chip, watched.passages, watched.dropped);
+            }
+        }
+        if let Some(witness) = &self.shared.witness {
+            found.add_messages(witness);
         }
     }
 

@@ -18,8 +18,11 @@ use super::report::Report;
 use super::source::Births;
 use super::source::NEVER;
 use super::tally::Tally;
+use super::watch::{Watch, Watcher};
+use super::witness::{Found, Witness};
 use crate::link::impair::Netem;
 use crate::net::End;
+use crate::sim::tap::Tap;
 
 /// Cycles between two looks at how a phase goes.
 const BATCH_CYCLES: u64 = 1_000;
@@ -87,6 +90,10 @@ pub struct Simulation<M: CycleModel> {
     broken: BTreeMap<u32, u32>,
     /// Something breaks, or has broken.
     has_faults: bool,
+    /// Who looks on.
+    watch: Option<Watch>,
+    /// What is traced from the measurement on.
+    witness: Option<Witness>,
 }
 
 /// Where the end of a link is: the partition, and the place of the chip or terminal there.
@@ -132,6 +139,7 @@ impl<M: CycleModel> Simulation<M> {
         let network = M::Direct::build(topology, config, options, partitions)?;
         let mut simulation = Self::run_by(network, config);
         simulation.plan_faults(topology)?;
+        simulation.plan_trace(topology)?;
         Ok(simulation)
     }
 
@@ -148,6 +156,9 @@ impl<M: CycleModel> Simulation<M> {
         partitions: usize,
         executor: &mut dyn Executor,
     ) -> Result<Self, ConfigError> {
+        if config.traced.is_some() {
+            return Err(ConfigError::TracedEncoded);
+        }
         let network = M::build_encoded(topology, config, options, netem, partitions)?;
         let mut simulation = Self::run_by(network, config);
         simulation.encoded = true;
@@ -183,7 +194,57 @@ impl<M: CycleModel> Simulation<M> {
             places: BTreeMap::new(),
             broken: BTreeMap::new(),
             has_faults: false,
+            watch: None,
+            witness: None,
         }
+    }
+
+    /// Has `tell` told how all stands, every so many cycles from now on.
+    pub fn watch(&mut self, topology: &M::Topology, every: u64, tell: Watcher) {
+        self.watch = Some(Watch::new::<M>(topology, every, tell));
+    }
+
+    /// From now on `tap` is told of every frame that an end of a link sends. Links that hand phits
+    /// over have none. In one partition frames come in the order of their time.
+    pub fn set_tap(&mut self, tap: &Tap) {
+        for partition in &mut self.partitions {
+            partition.set_tap(tap);
+        }
+    }
+
+    /// Prepares for what is to be traced.
+    fn plan_trace(&mut self, topology: &M::Topology) -> Result<(), ConfigError> {
+        let Some(traced) = self.config.traced else {
+            return Ok(());
+        };
+        let terminals = |nic| -> Vec<u64> {
+            let ports = 0..M::PORTS.min(64) as u8;
+            let numbers = ports.filter_map(|port| M::terminal(topology, nic, port));
+            let mut numbers: Vec<u64> = numbers.collect();
+            numbers.dedup();
+            numbers
+        };
+        let ends = (terminals(traced.from), terminals(traced.to));
+        let witness = Witness::new(&traced, ends);
+        if witness.from.is_empty() || witness.to.is_empty() {
+            return Err(ConfigError::NothingToTrace);
+        }
+        self.witness = Some(witness);
+        Ok(())
+    }
+
+    /// What became of what was to be traced; empty before the run.
+    pub fn found(&mut self) -> Found {
+        let mut found = Found::default();
+        for partition in &mut self.partitions {
+            partition.watched(&mut found);
+        }
+        for partition in &self.partitions {
+            if let Some(witness) = &partition.shared.witness {
+                found.add_arrivals(witness);
+            }
+        }
+        found
     }
 
     /// The partitions.
@@ -215,6 +276,12 @@ impl<M: CycleModel> Simulation<M> {
         let measured = warmup_cycles..warmup_cycles + self.rounded(self.config.measure_cycles);
         for partition in &mut self.partitions {
             partition.shared.measured = measured.clone();
+        }
+        if let Some(witness) = &mut self.witness {
+            witness.since = warmup_cycles;
+            for partition in &mut self.partitions {
+                partition.watch(witness, M::CYCLE.as_ps());
+            }
         }
         let before = self.mark();
         let mut samples = StageSamples::default();
@@ -261,13 +328,29 @@ impl<M: CycleModel> Simulation<M> {
             let quiet = self.break_links();
             let quiet = self.rounded(quiet);
             let windows = left.min(self.rounded(BATCH_CYCLES)).min(quiet) / window;
-            run_windows(executor, &mut self.partitions, windows);
-            self.cycle += windows * window;
+            self.run_watched(executor, windows);
             if look(self, self.cycle - self.began) {
                 return true;
             }
         }
         false
+    }
+
+    /// Runs that many windows, and tells who looks on in between.
+    fn run_watched(&mut self, executor: &mut dyn Executor, windows: u64) {
+        let mut left = windows;
+        while left > 0 {
+            let due = self.watch.as_ref().map(|watch| watch.due_in(self.cycle));
+            let due = due.map_or(left, |due| due.div_ceil(self.stride).max(1));
+            let windows = left.min(due);
+            run_windows(executor, &mut self.partitions, windows);
+            self.cycle += windows * self.stride;
+            left -= windows;
+            if let Some(watch) = &mut self.watch {
+                let broken = |link| self.broken.get(&link).is_some_and(|&times| times > 0);
+                watch.look(self.cycle, &self.partitions, broken);
+            }
+        }
     }
 
     /// Whether latency and accepted load have settled; always for a given number of cycles.

@@ -7,6 +7,7 @@ use super::model::{CycleModel, NO_SLOT};
 use super::pattern::Destinations;
 use super::source::{Births, NEVER, Source};
 use super::tally::{Latencies, Tally};
+use super::witness::Witness;
 use crate::kit::RoundRobin;
 use crate::sim::TraceHash;
 
@@ -25,6 +26,8 @@ pub struct Shared<M: CycleModel> {
     pub(crate) latencies: Latencies,
     /// Latencies of the packets that arrived in that range.
     pub(crate) arrived_latencies: Latencies,
+    /// What is traced, while something is.
+    pub(crate) witness: Option<Box<Witness>>,
 }
 
 impl<M: CycleModel> Shared<M> {
@@ -43,6 +46,7 @@ impl<M: CycleModel> Shared<M> {
             tally: Tally::default(),
             latencies: Latencies::new(),
             arrived_latencies: Latencies::new(),
+            witness: None,
         }
     }
 

@@ -9,8 +9,11 @@ use super::executor::Executor;
 use super::model::CycleModel;
 use super::report::Report;
 use super::run::{SimProgress, Simulation};
+use super::watch::Watcher;
+use super::witness::Found;
 use crate::link::impair::Netem;
 use crate::net::Network;
+use crate::sim::tap::Tap;
 
 /// What the links of a network are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,18 +26,52 @@ pub enum Links {
 
 /// A network with its traffic, before its first cycle.
 pub trait Run {
+    /// Has `tell` told how all stands, every so many cycles or windows of cycles, whichever is longer.
+    ///
+    /// # Errors
+    /// When the network is another machine's.
+    fn watch(
+        &mut self,
+        network: &dyn Network,
+        every: u64,
+        tell: Watcher,
+    ) -> Result<(), ConfigError>;
     /// Runs all phases and says what was found. `progress` is told now and then how far it is.
     fn run(&mut self, executor: &mut dyn Executor, progress: &mut dyn FnMut(SimProgress))
     -> Report;
+
+    /// From now on `tap` is told of every frame: see [`Simulation::set_tap`].
+    fn set_tap(&mut self, tap: &Tap);
+
+    /// What became of the messages that were to be traced, once.
+    fn found(&mut self) -> Found;
 }
 
 impl<M: CycleModel> Run for Simulation<M> {
+    fn watch(
+        &mut self,
+        network: &dyn Network,
+        every: u64,
+        tell: Watcher,
+    ) -> Result<(), ConfigError> {
+        Self::watch(self, topology::<M>(network)?, every, tell);
+        Ok(())
+    }
+
     fn run(
         &mut self,
         executor: &mut dyn Executor,
         progress: &mut dyn FnMut(SimProgress),
     ) -> Report {
         Self::run(self, executor, progress)
+    }
+
+    fn set_tap(&mut self, tap: &Tap) {
+        Self::set_tap(self, tap);
+    }
+
+    fn found(&mut self) -> Found {
+        Self::found(self)
     }
 }
 

@@ -70,6 +70,12 @@ pub trait Soaked: Clone + Debug + Send + Sync + Sized + 'static {
     /// Why it is none.
     fn generate(spec: &Self::Spec) -> Result<Self::Topology, String>;
 
+    /// Messages that a poisoned packet costs at most in a network of `spec`.
+    fn messages_of_packet(spec: &Self::Spec) -> u64 {
+        let _ = spec;
+        1
+    }
+
     /// Number of the first packet on every link, where links number packets.
     fn first_packet(seed: u64) -> u64 {
         let _ = seed;
@@ -267,7 +273,7 @@ impl<M: Soaked> Case<M> {
         let harms = || self.harms.iter().map(|(_, harm)| harm);
         let is_soft = |harm: &&Harm<_>| matches!(harm, Harm::SoftError { .. });
         Allowance {
-            soft_errors: harms().filter(is_soft).count() as u64,
+            soft_errors: harms().filter(is_soft).count() as u64 * M::messages_of_packet(&self.spec),
             destroyed: harms().any(Harm::destroys),
             refusals: M::REFUSALS,
         }

@@ -160,7 +160,7 @@ impl Request {
     ///
     /// # Errors
     /// See [`EmitError`]; `out` is then unchanged.
-    #[inline]
+    #[inline(always)] // Its fields are waited for if they have to go through memory.
     pub fn emit(&self, data: &[u8], out: &mut [Flit]) -> Result<usize, EmitError> {
         let code = self.command.code(data.len())?;
         let flits = self.buffer_len(data.len());

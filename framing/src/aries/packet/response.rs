@@ -1,4 +1,6 @@
 //! Responses: one header flit and, where something was read, a data area.
+//!
+//! A response that answers other requests as well has their numbers for data.
 
 use super::area::{self, CHECK_BYTES, MAX_DATA};
 use super::{ECHO_BITS, EmitError, PacketError, RESPONSE_HEADER_FLITS};
@@ -12,6 +14,15 @@ const SHORT: u8 = 1 << ECHO_BITS;
 const ECHO_MASK: u8 = SHORT - 1;
 /// Data of responses come in words.
 const WORD_BYTES: usize = 4;
+/// Bytes of the number of another request that is answered as well.
+const NUMBER_BYTES: usize = 2;
+/// Most flits of the area of such numbers. They have an even number of flits: no data have, with
+/// [`SHORT`].
+const JOINED_FLITS: usize = 10;
+/// Most requests that a response answers besides the one that it names.
+pub const MAX_JOINED: usize = area::capacity(JOINED_FLITS) / NUMBER_BYTES;
+
+const _: () = assert!(area::capacity(JOINED_FLITS) <= MAX_DATA);
 
 const _: () = assert!(ECHO_BITS + 1 == 6, "the code of a head has six bits");
 
@@ -73,6 +84,33 @@ pub struct Response {
     pub echo: u8,
     /// How the request went. Only [`Status::Done`] may come with data.
     pub status: Status,
+    /// Whether other requests, of the same source, routing and echo, are done as well: the data are
+    /// [their numbers](others).
+    pub joined: bool,
+}
+
+/// Writes the `numbers` of other requests, at most [`MAX_JOINED`], as data of a response to request
+/// `own`, and returns how many bytes these are.
+pub fn write_others(own: u16, numbers: &[u16], data: &mut [u8; MAX_DATA]) -> usize {
+    let numbers = &numbers[..numbers.len().min(MAX_JOINED)];
+    let least = area::area_flits(numbers.len().max(1) * NUMBER_BYTES);
+    let bytes = area::capacity(least.next_multiple_of(2));
+    // The request's own number names no other.
+    let all = numbers.iter().copied().chain(core::iter::repeat(own));
+    let places = data[..bytes].as_chunks_mut::<NUMBER_BYTES>().0;
+    for (place, number) in places.iter_mut().zip(all) {
+        *place = (number & Head::PACKET_ID_MASK).to_be_bytes();
+    }
+    bytes
+}
+
+/// The numbers of the other requests that the response to request `own` with these `data` answers.
+#[inline]
+pub fn others(own: u16, data: &[u8]) -> impl Iterator<Item = u16> {
+    let numbers = data.as_chunks::<NUMBER_BYTES>().0.iter();
+    numbers
+        .map(|bytes| u16::from_be_bytes(*bytes) & Head::PACKET_ID_MASK)
+        .filter(move |number| *number != own)
 }
 
 impl Response {
@@ -96,15 +134,17 @@ impl Response {
     #[inline]
     pub fn emit(&self, data: &[u8], out: &mut [Flit]) -> Result<usize, EmitError> {
         let refused = self.status != Status::Done;
-        if data.len() > MAX_DATA
-            || !data.len().is_multiple_of(WORD_BYTES)
-            || refused && !data.is_empty()
-        {
+        let possible = match self.joined {
+            false => data.len().is_multiple_of(WORD_BYTES),
+            true => is_list(data.len()) && !refused,
+        };
+        if data.len() > MAX_DATA || !possible || refused && !data.is_empty() {
             return Err(EmitError::BadDataLength);
         }
         let flits = self.buffer_len(data.len());
         let packet = area::room(out, flits)?;
-        let is_short = !data.is_empty() && usize::from(area::unused(data.len())) >= WORD_BYTES;
+        let is_short =
+            self.joined || !data.is_empty() && usize::from(area::unused(data.len())) >= WORD_BYTES;
         let code = self.echo & ECHO_MASK | if is_short || refused { SHORT } else { 0 };
         let head = Head::new(
             true,
@@ -142,7 +182,10 @@ impl Response {
         let area = &packet[RESPONSE_HEADER_FLITS..];
         // In whole words: what an area has beyond them is never data.
         let room = area::capacity(area.len()) / WORD_BYTES * WORD_BYTES;
-        let (status, bytes) = match (head.code() & SHORT != 0, room) {
+        let is_short = head.code() & SHORT != 0;
+        let joined = is_short && is_list(area::capacity(area.len()));
+        let (status, bytes) = match (is_short, room) {
+            _ if joined => (Status::Done, area::capacity(area.len())),
             (false, 0..=MAX_DATA) => (Status::Done, room),
             (true, 0) => return Err(PacketError::ReservedStatus),
             (true, WORD_BYTES) => (refusal(area[0])?, 0),
@@ -159,6 +202,7 @@ impl Response {
             packet_id: head.packet_id(),
             echo: head.code() & ECHO_MASK,
             status,
+            joined,
         };
         Ok((response, bytes))
     }
@@ -168,7 +212,7 @@ impl Response {
     ///
     /// # Errors
     /// See [`PacketError`]; all but the command can occur.
-    #[inline]
+    #[inline(always)] // Its fields are waited for if they have to go through memory.
     pub fn parse(packet: &[Flit], data: &mut [u8; MAX_DATA]) -> Result<(Self, usize), PacketError> {
         let head = area::head_of(packet)?;
         let (response, bytes) = Self::behind_head(head, packet)?;
@@ -178,6 +222,13 @@ impl Response {
         }
         Ok((response, bytes))
     }
+}
+
+/// Whether numbers of other requests may take so many bytes: they fill an even number of flits.
+#[inline]
+const fn is_list(bytes: usize) -> bool {
+    let flits = area::area_flits(bytes);
+    bytes > 0 && flits.is_multiple_of(2) && flits <= JOINED_FLITS && area::capacity(flits) == bytes
 }
 
 /// The status in the area of a refusal: a word, big-endian.

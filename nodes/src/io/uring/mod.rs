@@ -17,7 +17,7 @@ use nix::errno::Errno;
 use phitwire::node::PortId;
 
 use super::mmsg::{Control, gro_segment};
-use super::ports::{Ports, Turn, deliver};
+use super::ports::{Ports, deliver};
 use super::send_batch::MAX_MESSAGES;
 use super::socket::PortSocket;
 use super::{Backend, FrameSink};
@@ -405,10 +405,10 @@ impl Backend for UringBackend {
         let Some(shared) = &mut self.shared else {
             return 0;
         };
+        let mut turn = self.ports.turn();
         let Ports {
             sockets, counters, ..
         } = &mut self.ports;
-        let mut turn = Turn::new(sockets.len());
         while !turn.is_over() {
             let Some(pending) = self.pending.front_mut() else {
                 break;

@@ -11,6 +11,7 @@ use self::window::{Freeing, Leaving, NoPorts, Window};
 use super::credits::Returned;
 use super::{Aries, INPUT_FLITS, NIC_LANES};
 use crate::chip::Grain;
+use crate::device::pipeline::Stage;
 use crate::kit::bits;
 use crate::machine::aries::link::{IdealEnd, SetProfile};
 use crate::machine::aries::route::registers::{AriesRegisters, FIRST_NIC_PORT, PORTS, VCS};
@@ -19,6 +20,7 @@ use crate::machine::aries::router::pipeline::INPUT_CYCLES;
 use crate::machine::aries::router::{AriesCounters, Tiles};
 use crate::sim::direct::exchange::{Arrivals, Exchange};
 use crate::sim::direct::model::{self, ChipView, Lanes as _, NO_SLOT, PortAccount, Stream};
+use crate::trace::Watch;
 
 /// Lanes of all ports.
 const LANES: usize = Aries::CHIP_LANES;
@@ -179,13 +181,16 @@ impl<I: Items> Router<I> {
             }
             let size = exchange.window;
             let flits = &exchange.read.phits[slot * size..(slot + count) * size];
-            self.take_flits(port, base, cycles, flits, size);
+            match self.tiles.watch().is_some() {
+                false => self.take_flits::<false>(port, base, cycles, flits, size),
+                true => self.take_flits::<true>(port, base, cycles, flits, size),
+            }
             self.take_returned(port, returned);
         }
     }
 
     #[inline]
-    fn take_flits(
+    fn take_flits<const WATCHED: bool>(
         &mut self,
         port: usize,
         base: u64,
@@ -201,6 +206,9 @@ impl<I: Items> Router<I> {
                 let flit = Flit::new(flits[lane * size + cycle]);
                 if let Some(vc) = self.lanes.ends[port].receive(flit) {
                     self.tiles.announce(base + cycle as u64, port, vc);
+                    if WATCHED {
+                        self.tiles.watch_announced(base + cycle as u64, port, vc);
+                    }
                 }
                 self.received += 1;
             }
@@ -383,6 +391,10 @@ impl model::DirectRouter<Aries> for DirectRouter {
         each!(self, router => router.phits_inside())
     }
 
+    fn stages(&self, ports: u64) -> Vec<Stage> {
+        each!(self, router => router.tiles.stages(ports).to_vec())
+    }
+
     fn set_link(&mut self, cycle: u64, port: usize, up: bool) {
         each!(self, router => {
             // What happened before does not know of it.
@@ -395,6 +407,10 @@ impl model::DirectRouter<Aries> for DirectRouter {
 
     fn view(&self) -> ChipView {
         each!(self, router => router.view())
+    }
+
+    fn watch(&mut self) -> Option<&mut Option<Box<Watch>>> {
+        Some(each!(self, router => router.tiles.watch()))
     }
 }
 

@@ -30,6 +30,7 @@ use phitwire_framing::aries::flit::{Flit, Head, Routing};
 use serde_json::{Map, Value};
 
 use self::credits::Returned;
+use crate::device::{Device, PipelineReport};
 use crate::link::impair::Netem;
 use crate::machine::aries::link::{AriesInput, AriesLcb};
 use crate::machine::aries::route::registers::{FIRST_NIC_PORT, NICS, PORTS, VCS};
@@ -112,6 +113,10 @@ impl CycleModel for Aries {
 
     fn end(router: &router::Aries, port: PortId) -> Option<&AriesLcb> {
         router.lcb(port)
+    }
+
+    fn pipeline(router: &router::Aries) -> PipelineReport {
+        Device::pipeline(router)
     }
 
     fn view(router: &router::Aries) -> ChipView {

@@ -114,6 +114,9 @@ impl Terminal {
             Delivery::Request(name, whole) => {
                 tally.damaged += u64::from(!whole);
                 tally.overtaken += u64::from(self.is_overtaken(name));
+                if let Some(witness) = &mut shared.witness {
+                    witness.arrived(name.source, name.dest, name.birth, now);
+                }
                 if shared.request_reply {
                     shared.tally.replies_made += 1;
                     self.common.replies.push_back((now + 1, name.reply()));
@@ -123,7 +126,12 @@ impl Terminal {
                 }
             }
             Delivery::Reply(name) => match self.outstanding.end(name.id) {
-                Some(born) => shared.message_arrived(born, now),
+                Some(born) => {
+                    if let Some(witness) = &mut shared.witness {
+                        witness.answered(self.node, born, now);
+                    }
+                    shared.message_arrived(born, now);
+                }
                 None => tally.misrouted += 1,
             },
             Delivery::Damaged => {}
@@ -274,6 +282,10 @@ impl model::Terminal<Aries> for Terminal {
             birth: head.birth,
         };
         shared.request_sent(name.key(), head.birth);
+        if let Some(witness) = &mut shared.witness {
+            let ends = (self.common.number, to.into());
+            witness.sent(ends, head.birth, || [id.into(); 2]);
+        }
         Packet::request(name, shared.format.request_flits, shared.format.routing)
     }
 

@@ -2,6 +2,7 @@
 
 use phitwire_framing::aries::frame::{SETS_AT, SetFrame, SetFrameWriter, max_sets};
 use phitwire_framing::aries::set::{ControlSet, DataSet, Set, SetBytes, SetError, SetView, Tail};
+use phitwire_framing::carrier::lanes::swizzle_area_back;
 
 use super::input::AriesInput;
 use super::lcb::{AriesLcb, IN, OUT};
@@ -42,9 +43,16 @@ impl AriesLcb {
         self.scrambler[IN].set_lanes(header.lanes);
         let mut brought = Brought::default();
         let owed_since = self.tx.out.owed_since;
-        for mut bytes in frame.behind(self.common.handshake.cable).iter() {
-            self.scrambler[IN].apply(&mut bytes);
-            if self.on_set(now, &bytes, &mut brought, input).is_err() {
+        let cable = self.common.handshake.cable;
+        for set in frame.as_they_came() {
+            let taken = if cable.is_identity() {
+                self.on_set(now, set, &mut brought, input)
+            } else {
+                let mut set = *set;
+                swizzle_area_back(&mut set, header.lanes, &cable);
+                self.on_set(now, &set, &mut brought, input)
+            };
+            if taken.is_err() {
                 break;
             }
         }
@@ -81,8 +89,8 @@ impl AriesLcb {
         self.rx.look_for_gaps(now, &mut self.sets);
     }
 
-    /// One set of a frame. An error means that no correct peer sent it, and that the rest of the
-    /// frame is dropped.
+    /// One set of a frame, scrambled as it came. An error means that no correct peer sent it, and
+    /// that the rest of the frame is dropped.
     #[inline]
     fn on_set(
         &mut self,
@@ -91,7 +99,7 @@ impl AriesLcb {
         brought: &mut Brought,
         input: &mut AriesInput,
     ) -> Result<(), ()> {
-        match &Set::parse(bytes) {
+        match &Set::parse_under(self.scrambler[IN].pattern(), bytes) {
             Ok(Set::Data(set)) => {
                 brought.readable = true;
                 self.rx.bad_run = 0;
@@ -104,7 +112,8 @@ impl AriesLcb {
                 self.on_control_set(now, set, brought)
             }
             Err(SetError::Crc) => {
-                self.on_bad_set(bytes, brought);
+                let bytes = self.scrambler[IN].taken_off(*bytes);
+                self.on_bad_set(&bytes, brought);
                 Ok(())
             }
             Err(SetError::ReservedControl | SetError::Contradiction) => {
@@ -148,7 +157,10 @@ impl AriesLcb {
         };
         brought.accepted = true;
         self.peer_load = set.tail.load;
-        self.rx.good(number, bytes, &mut self.common.counters);
+        if self.rx.lanes.waits() {
+            let bytes = self.scrambler[IN].taken_off(*bytes);
+            self.rx.good(number, &bytes, &mut self.common.counters);
+        }
         let counters = (&mut self.sets, &mut self.common.counters);
         let new = self.rx.data(now, number, &set.flits, input, counters);
         brought.news |= new;
@@ -336,7 +348,7 @@ impl AriesLcb {
         };
         set.emit(slot);
         self.sets.tx_control_sets += 1;
-        self.damage_and_scramble(slot, false);
+        self.scrambler[OUT].apply(slot);
     }
 
     fn emit_run(&mut self, now: Time, run: Run, writer: &mut SetFrameWriter<'_>, pulse: &mut bool) {
@@ -351,19 +363,14 @@ impl AriesLcb {
                 clock: core::mem::take(pulse),
                 vc_ack: self.rx.acks.tell((number % 8) as usize, expected),
             };
-            DataSet::emit_flits(&self.tx.flits_of(number), tail, slot);
-            self.damage_and_scramble(slot, true);
+            let pattern = self.scrambler[OUT].pattern();
+            DataSet::emit_under(pattern, &self.tx.flits_of(number), tail, slot);
+            if self.injector.is_on() && self.injector.apply(slot, self.tx.out.lanes) {
+                self.sets.tx_injected_errors += 1;
+            }
         }
         self.told_load = self.load;
         self.tx.sent(run, now, &mut self.sets);
-    }
-
-    #[inline]
-    fn damage_and_scramble(&mut self, slot: &mut SetBytes, is_data: bool) {
-        self.scrambler[OUT].apply(slot);
-        if is_data && self.injector.is_on() && self.injector.apply(slot, self.tx.out.lanes) {
-            self.sets.tx_injected_errors += 1;
-        }
     }
 
     /// Whether the global clock has pulsed since a set last said so.

@@ -3,8 +3,8 @@
 use phitwire_framing::aries::flit::{Flit, Head, MAX_PACKET_FLITS, VCS};
 
 use super::config::AriesLinkConfig;
-use super::copy::copy_few;
 use crate::kit::below;
+use crate::kit::copy::copy_few;
 use crate::link::{Change, ReceiveBuffer};
 
 /// Flits of a block (the chip's input buffer is 128 of them).
@@ -453,6 +453,10 @@ impl ReceiveBuffer for AriesInput {
 
     fn queued(&self) -> u64 {
         self.chains.iter().map(|chain| u64::from(chain.len)).sum()
+    }
+
+    fn queued_of(&self, vc: usize) -> u64 {
+        self.chains[vc].len.into()
     }
 }
 

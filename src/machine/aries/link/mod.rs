@@ -11,16 +11,18 @@
 //! [`AriesLcb`] is one end of a link; what it hands up goes into an [`AriesInput`]. It hands up
 //! nothing before its CRC is known to be good, so nothing ever has to be taken back.
 
+use phitwire_framing::aries::flit::{FIRST_RESPONSE_VC, VCS};
+
 use crate::link::LinkStandard;
 use crate::link::lanes::MAX_UNIT_WORDS;
 
 mod acks;
 mod config;
-mod copy;
 mod counters;
 mod credits;
 mod declared_gap;
 mod frames;
+mod glance;
 mod held;
 mod ideal;
 mod injection;
@@ -39,11 +41,25 @@ pub(crate) mod tests;
 
 pub use config::{AriesLinkConfig, LcbRegisters, SetProfile};
 pub use counters::SetCounters;
+pub(crate) use glance::glance;
 pub use ideal::IdealEnd;
 pub use input::AriesInput;
 pub use lcb::{AriesLcb, MIN_SET_FRAME_BYTES};
 #[cfg(test)]
 pub(crate) use scrambler::Scrambler;
+
+/// What its virtual channels are called, by number.
+pub const VC_NAMES: [&str; VCS] = [
+    "request 0",
+    "request 1",
+    "request 2",
+    "request 3",
+    "response 0",
+    "response 1",
+    "response 2",
+    "response 3",
+];
+const _: () = assert!(FIRST_RESPONSE_VC == 4);
 
 /// What all links of an Aries network have in common. They have no packets of phits: for those,
 /// the longest is what fits a frame.

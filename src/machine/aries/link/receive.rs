@@ -306,13 +306,11 @@ impl Receiver {
         again
     }
 
-    /// A set passed its CRC: does it show what was wrong with an earlier copy?
-    #[inline]
+    /// A set passed its CRC while an earlier copy that did not is
+    /// [kept](LaneWatch::waits): does it show what was wrong with that?
     pub fn good(&mut self, set: u64, bytes: &SetBytes, link: &mut LinkCounters) {
-        if self.lanes.waits() {
-            let charged = self.lanes.accepted(set, words(bytes));
-            self.lanes.note(charged, 1, link);
-        }
+        let charged = self.lanes.accepted(set, words(bytes));
+        self.lanes.note(charged, 1, link);
     }
 
     /// After a frame: is something missing in front of what was received or announced?

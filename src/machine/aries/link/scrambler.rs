@@ -1,6 +1,7 @@
 //! Scrambling: what a lane carries looks random whatever the data (publicly known of Aries: a seed
 //! per lane).
 
+use phitwire_framing::aries::pattern::Pattern;
 use phitwire_framing::aries::set::{SET_BYTES, SetBytes};
 use phitwire_framing::carrier::lanes::{ALL_LANES, LANES, bits_of_lane};
 
@@ -12,8 +13,7 @@ use phitwire_framing::carrier::lanes::{ALL_LANES, LANES, bits_of_lane};
 pub(crate) struct Scrambler {
     seeds: [u16; LANES],
     lanes: u8,
-    pattern: SetBytes,
-    straight: bool,
+    pattern: Pattern,
 }
 
 impl Scrambler {
@@ -22,8 +22,7 @@ impl Scrambler {
         let mut scrambler = Self {
             seeds,
             lanes: 0,
-            pattern: [0; SET_BYTES],
-            straight: true,
+            pattern: Pattern::NONE,
         };
         scrambler.set_lanes(lanes);
         scrambler
@@ -39,9 +38,9 @@ impl Scrambler {
 
     fn compute(&mut self, lanes: u8) {
         self.lanes = lanes & ALL_LANES;
-        self.pattern = [0; SET_BYTES];
+        let mut pattern = [0; SET_BYTES];
         let mut states = self.seeds.map(|seed| seed & 0x7fff);
-        for word in self.pattern.as_chunks_mut::<3>().0 {
+        for word in pattern.as_chunks_mut::<3>().0 {
             let mut bits = 0;
             for (lane, state) in states.iter_mut().enumerate() {
                 let mut mask = bits_of_lane(self.lanes, lane as u8);
@@ -55,20 +54,25 @@ impl Scrambler {
             }
             word.copy_from_slice(&u32::to_be_bytes(bits)[1..]);
         }
-        self.straight = self.pattern == [0; SET_BYTES];
+        self.pattern = Pattern::new(pattern);
+    }
+
+    /// What is laid over a set.
+    #[inline]
+    pub const fn pattern(&self) -> &Pattern {
+        &self.pattern
     }
 
     /// Lays the pattern over a set, or takes it off.
     #[inline]
     pub fn apply(&self, set: &mut SetBytes) {
-        if self.straight {
-            return;
-        }
-        let (words, rest) = set.as_chunks_mut::<4>();
-        debug_assert!(rest.is_empty());
-        for (word, pattern) in words.iter_mut().zip(self.pattern.as_chunks::<4>().0) {
-            *word = (u32::from_ne_bytes(*word) ^ u32::from_ne_bytes(*pattern)).to_ne_bytes();
-        }
+        self.pattern.apply(set);
+    }
+
+    /// A set without the pattern that was laid over it.
+    pub fn taken_off(&self, mut set: SetBytes) -> SetBytes {
+        self.apply(&mut set);
+        set
     }
 }
 
@@ -83,6 +87,7 @@ mod tests {
             let mut set = [0x5a; SET_BYTES];
             scrambler.apply(&mut set);
             assert_ne!(set, [0x5a; SET_BYTES]);
+            assert_eq!(scrambler.taken_off(set), [0x5a; SET_BYTES]);
             scrambler.apply(&mut set);
             assert_eq!(set, [0x5a; SET_BYTES]);
         }
@@ -90,8 +95,9 @@ mod tests {
         let mut other = Scrambler::new([0x1d5f, 0x2b37, 0], 1);
         assert_ne!(one.pattern, other.pattern);
         other.set_lanes(7);
-        for (a, b) in one.pattern.chunks(3).zip(other.pattern.chunks(3)) {
-            let word = |c: &[u8]| u32::from_be_bytes([0, c[0], c[1], c[2]]);
+        let words = |scrambler: &Scrambler| scrambler.pattern.bytes().as_chunks::<3>().0.to_vec();
+        for (a, b) in words(&one).into_iter().zip(words(&other)) {
+            let word = |c: [u8; 3]| u32::from_be_bytes([0, c[0], c[1], c[2]]);
             assert_eq!(
                 (word(a) ^ word(b)) & !bits_of_lane(7, 1),
                 0,
@@ -117,6 +123,7 @@ mod tests {
                 let mask = bits_of_lane(lanes, lane);
                 let ones: u32 = scrambler
                     .pattern
+                    .bytes()
                     .chunks(3)
                     .map(|c| (u32::from_be_bytes([0, c[0], c[1], c[2]]) & mask).count_ones())
                     .sum();

@@ -5,7 +5,7 @@
 //! also provided." What comes through the NIC is coherent with it: a put takes the words that it
 //! touches out of the cache, a get sees what the cache holds.
 
-use crate::nic::memory::{Memory, OutOfRange};
+use crate::nic::memory::{Memory, OutOfRange, WINDOW_BYTES};
 
 /// Entries of the cache (white paper, "Remote Memory Access").
 pub const AMO_CACHE_ENTRIES: usize = 64;
@@ -73,6 +73,11 @@ impl CachedMemory {
     /// The memory for the processor's own use. The cache is emptied into it first.
     pub(crate) fn memory_mut(&mut self) -> &mut Memory {
         self.clear();
+        &mut self.memory
+    }
+
+    /// The memory, to attach and detach windows: what the cache holds is none of theirs.
+    pub(crate) fn windows_mut(&mut self) -> &mut Memory {
         &mut self.memory
     }
 
@@ -151,12 +156,16 @@ impl CachedMemory {
         u64::from_le_bytes(word)
     }
 
-    /// Changes the 64-bit word at `address` (a multiple of eight) and answers what it was.
+    /// Changes the 64-bit word at `address` (a multiple of eight) and answers what it was. Words
+    /// that are shared with a program are not cached: it sees each change at once.
     pub(crate) fn update_64(
         &mut self,
         address: u64,
-        change: impl FnOnce(u64) -> u64,
+        change: impl Fn(u64) -> u64,
     ) -> Result<u64, OutOfRange> {
+        if address >= WINDOW_BYTES {
+            return self.memory.update_shared(address, &change);
+        }
         let entry = self.fetch(address)?;
         let old = self.values[entry];
         self.store(entry, change(old));
@@ -167,14 +176,16 @@ impl CachedMemory {
     pub(crate) fn update_32(
         &mut self,
         address: u64,
-        change: impl FnOnce(u32) -> u32,
+        change: impl Fn(u32) -> u32,
     ) -> Result<u32, OutOfRange> {
-        let entry = self.fetch(address & !(WORD - 1))?;
         let shift = (address & 4) * 8;
+        if address >= WINDOW_BYTES {
+            return self.memory.update_shared_32(address, &change);
+        }
+        let entry = self.fetch(address & !(WORD - 1))?;
         let word = self.values[entry];
         let old = (word >> shift) as u32;
-        let new = u64::from(change(old)) << shift;
-        self.store(entry, word & !(0xffff_ffff << shift) | new);
+        self.store(entry, replaced(word, shift, change(old)));
         Ok(old)
     }
 
@@ -224,6 +235,11 @@ impl CachedMemory {
             self.dirty &= !(1 << entry);
         }
     }
+}
+
+/// `word` with 32 of its bits replaced.
+const fn replaced(word: u64, shift: u64, with: u32) -> u64 {
+    word & !(0xffff_ffff << shift) | (with as u64) << shift
 }
 
 #[cfg(test)]

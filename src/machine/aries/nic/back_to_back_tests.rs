@@ -105,6 +105,51 @@ fn packets(frames: &[Vec<u8>]) -> Vec<Vec<Flit>> {
 }
 
 #[test]
+fn a_transfer_goes_on_as_long_as_the_link_takes_it() {
+    let mut joined = Joined::new("");
+    joined.run(Duration::from_ms(1)); // Credits are announced.
+    let target = Target::Node(NODES[1]);
+    let long = BlockTransfer {
+        target,
+        ..transfer(block_put(0), 0, 1 << 16)
+    };
+    let now = joined.now;
+    joined.nics[0].transfer(now, 0, long).unwrap();
+    joined.nics[0].advance(now);
+    let posted = joined.nics[0].counters().puts_posted;
+    // Not those alone that may wait in front of the link; 14 flits each.
+    assert!(
+        (4096 / 14..4096 / 14 + 2 * 64).contains(&posted),
+        "{posted}"
+    );
+    joined.drain();
+    let mut ends = Vec::new();
+    joined.fetch(&mut ends);
+    assert_eq!(ends[0].outcome, Outcome::Done);
+}
+
+#[test]
+fn a_transfer_fills_four_fifths_of_a_long_cable() {
+    let mut joined = Joined::with([patient(0), patient(1)], "delay 1ms");
+    joined.run(Duration::from_ms(5)); // Credits are announced.
+    let (long, pieces) = (MEMORY, MEMORY / 64);
+    let transfer = BlockTransfer {
+        target: Target::Node(NODES[1]),
+        ..transfer(block_put(0), 0, long)
+    };
+    let begin = joined.now;
+    joined.nics[0].transfer(begin, 0, transfer).unwrap();
+    joined.drain();
+    // Round trips of two milliseconds with as many pieces outstanding as there may be.
+    let least = Duration::from_ms(2).times(pieces / u64::from(MAX_OUTSTANDING));
+    let took = joined.now.since(begin);
+    assert!(
+        took.as_ns() * 4 <= least.as_ns() * 5,
+        "{took:?}, {least:?} at the least"
+    );
+}
+
+#[test]
 fn sixty_four_bytes_are_14_and_1_and_3_and_12_flits_on_the_wire() {
     let registers = LcbRegisters {
         scrambler_seeds: [0; 3],
@@ -322,4 +367,39 @@ fn link_events_and_deadlines_are_the_nodes() {
     assert_eq!((nic.ports(), nic.node()), (1, NODES[0]));
     nic.handle_frame(joined.now, 1, &[0; 64]);
     assert_eq!(nic.poll_frame(joined.now, 1, &mut [0; 1472]), None);
+}
+
+/// Puts that come in one frame are answered by one response, and each completes by itself.
+#[test]
+fn puts_that_come_together_are_answered_together() {
+    const PUTS: u64 = 400;
+    for (netem, joins) in [("", true), ("", false), ("loss 5% delay 1ms 900us", true)] {
+        let configs = [0, 1].map(|index| patient(index).joined_answers(joins));
+        let mut joined = Joined::with(configs, netem);
+        let mut ends = Vec::new();
+        for n in 0..PUTS {
+            joined.post(0, put(&n.to_le_bytes()), n * 8, &mut ends);
+            // Some are refused, which goes alone.
+            if n % 50 == 0 {
+                joined.post(0, put(&[1]), MEMORY, &mut ends);
+            }
+        }
+        joined.drain();
+        joined.fetch(&mut ends);
+        let (refused, done): (Vec<&Completion>, Vec<&Completion>) =
+            ends.iter().partition(|end| end.outcome.failure().is_some());
+        assert_eq!((done.len(), refused.len()), (400, 8), "{netem:?}");
+        let users: std::collections::BTreeSet<u64> = done.iter().map(|end| end.user).collect();
+        assert_eq!(users.len(), 400, "each once");
+        for n in 0..PUTS {
+            assert_eq!(joined.word(1, n * 8), n);
+        }
+        let (asker, answerer) = (joined.nics[0].counters(), joined.nics[1].counters());
+        assert_eq!(asker.requests_done, PUTS);
+        let strange = asker.unknown_responses + asker.mismatched_responses;
+        assert_eq!(strange + asker.late_responses, 0);
+        let saved = answerer.responses_joined;
+        assert_eq!(saved > PUTS / 2, joins, "{netem:?}: {saved}");
+        assert!(joins || saved == 0);
+    }
 }

@@ -1,7 +1,7 @@
 //! A block transfer: its descriptor, how it stands, and the packets that it is cut into.
 
 use phitwire_framing::aries::flit::{NodeId, Routing};
-use phitwire_framing::aries::packet::{Command, MAX_DATA};
+use phitwire_framing::aries::packet::{Command, MAX_DATA, Status};
 use thiserror::Error;
 
 use super::bte::TransferOwner;
@@ -12,6 +12,7 @@ use super::responder::{EVENT_BYTES, EVENT_CODE};
 use super::traffic::RUN_BLOCK_CODE;
 use super::transaction::high_ssid;
 use super::virtual_node::Target;
+use crate::nic::NUMBERED_BYTES;
 use crate::time::{Duration, Time};
 
 /// Longest transfer, in bytes: 4 GB (white paper, "Remote Memory Access").
@@ -102,7 +103,8 @@ pub(super) struct Queued {
     pub(super) queued: Time,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// In their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Stage {
     /// A send whose announcement is to be sent at `.0`.
     Announcing(Time),
@@ -116,9 +118,16 @@ pub(super) enum Stage {
     Ended,
 }
 
+impl Queued {
+    pub(super) const fn is_send(&self) -> bool {
+        matches!(self.transfer.operation, BlockOperation::Send { .. })
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Active {
     pub(super) what: Queued,
+    pub(super) channel: u8,
     pub(super) ssid: u16,
     pub(super) stage: Stage,
     /// First byte that has not been asked for.
@@ -129,6 +138,8 @@ pub(super) struct Active {
     /// Of a send: the handle that the target gave it.
     pub(super) handle: u16,
     pub(super) attempts: u32,
+    /// Bytes of the last piece, where that is the last packet: see [`Active::held_back`].
+    pub(super) held: u8,
 }
 
 /// A packet of a transfer, but for its data.
@@ -145,9 +156,23 @@ pub(super) struct Piece {
 }
 
 impl Active {
-    /// Bytes that have not been asked for.
+    /// Bytes that have not been asked for, without what is held back.
     pub(super) fn left(&self) -> u64 {
-        self.what.transfer.length - self.next
+        self.what.transfer.length - u64::from(self.held) - self.next
+    }
+
+    /// Of a block of a traffic run: bytes of the last piece, if it goes out when all others have
+    /// been answered, and says itself that the block is there. It is whole enough to tell which.
+    pub(super) fn held_back(owner: TransferOwner, transfer: &BlockTransfer) -> u8 {
+        let BlockOperation::Put { offset, .. } = transfer.operation else {
+            return 0;
+        };
+        let end = offset + transfer.length;
+        let last = end.wrapping_sub(1) % PIECE + 1;
+        let tells = transfer.event.is_some()
+            && owner == TransferOwner::Run
+            && (u64::from(NUMBERED_BYTES)..transfer.length).contains(&last);
+        if tells { last as u8 } else { 0 }
     }
 
     /// Whether a packet follows when all pieces have ended.
@@ -190,6 +215,7 @@ impl Active {
     }
 
     /// The next piece of the data.
+    #[inline(always)] // Most packets are pieces, and whatever goes through memory is waited for.
     pub(super) fn piece(&self) -> Piece {
         let transfer = &self.what.transfer;
         let local = transfer.local + self.next;
@@ -232,6 +258,7 @@ impl Active {
         }
     }
 
+    #[inline]
     pub(super) fn message_piece(&self, local: u64) -> Piece {
         let take = self.left().min(PIECE) as u8;
         let command = Command::Message { last: false };
@@ -246,14 +273,34 @@ impl Active {
         }
     }
 
-    /// The last packet: the event of a put, or the end of a send that failed.
+    /// The last packet: the event of a put, the last piece of a run's block, or the end of a send
+    /// that failed.
     pub(super) fn end(&self, data: &mut [u8; MAX_DATA]) -> Piece {
+        let BlockTransfer {
+            operation, local, ..
+        } = self.what.transfer;
+        if let BlockOperation::Put {
+            handle,
+            key,
+            offset,
+        } = operation
+            && self.held > 0
+        {
+            return Piece::of_data(
+                Command::Put { event: true },
+                handle,
+                key,
+                offset + self.next,
+                self.held,
+                local + self.next,
+            );
+        }
         let (command, handle, sent) = match self.what.transfer.operation {
             BlockOperation::Put { handle, .. } | BlockOperation::Get { handle, .. } => {
                 let word = self.what.transfer.event.unwrap_or(0).to_be_bytes();
                 data[..EVENT_BYTES].copy_from_slice(&word);
                 let code = match self.what.owner {
-                    TransferOwner::User => EVENT_CODE,
+                    TransferOwner::User(_) => EVENT_CODE,
                     TransferOwner::Run => RUN_BLOCK_CODE,
                 };
                 (Command::Control { code }, handle, EVENT_BYTES)
@@ -284,9 +331,21 @@ impl Active {
     }
 
     /// The target has none now: the send waits, longer each time, and not for ever.
-    pub(super) fn refused(&mut self, now: Time, first_wait: Duration, most: u32) {
+    pub(super) fn refused<T>(
+        &mut self,
+        now: Time,
+        first_wait: Duration,
+        most: u32,
+        answer: Result<T, Failure>,
+    ) {
+        if self.failure.is_some() {
+            return;
+        }
         if self.attempts >= most {
-            self.failure = Some(Failure::NoReceive);
+            self.failure = match answer {
+                Err(busy @ Failure::Refused(Status::Busy)) => Some(busy),
+                _ => Some(Failure::NoReceive),
+            };
             return;
         }
         let doubled = first_wait.times(1 << (self.attempts - 1).min(20));
@@ -303,6 +362,7 @@ impl Piece {
         }
     }
 
+    #[inline(always)]
     pub(super) fn of_data(
         command: Command,
         handle: u16,
@@ -339,12 +399,13 @@ mod tests {
             let transfer = transfer(operation, 1 << 33, MAX_TRANSFER_BYTES);
             let mut active = Active {
                 what: Queued {
-                    owner: TransferOwner::User,
+                    owner: TransferOwner::User(0),
                     transfer,
                     node: NodeId::from_bits(0),
                     serial: 0,
                     queued: Time::ZERO,
                 },
+                channel: 0,
                 ssid: 1,
                 stage: Stage::Streaming,
                 next: MAX_TRANSFER_BYTES - 150,
@@ -353,6 +414,7 @@ mod tests {
                 failure: None,
                 handle: ANNOUNCE,
                 attempts: 0,
+                held: 0,
             };
             while active.left() > 0 {
                 let piece = active.piece();

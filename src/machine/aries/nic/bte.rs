@@ -3,10 +3,13 @@
 //! White paper, "Remote Memory Access": descriptors of up to 4 GB are queued and carried out
 //! asynchronously, as puts and gets with an address at the target, or as sends to a receive posted
 //! there; four channels work at once. A transfer is cut at the target's multiples of 64 bytes, so
-//! that all pieces but the first and the last are whole packets. Transfers complete in any order,
-//! unless one is fenced.
+//! that all pieces but the first and the last are whole packets. A channel goes on to its next
+//! transfer when the last piece of one has been sent, not when it has been answered, so that short
+//! puts and gets do not cost a round trip each; a send leaves its channel with its announcement,
+//! and what is left of it goes out in turn with the channels when the target has taken that.
+//! Transfers complete in any order, also those of one channel, unless one is fenced.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use phitwire_framing::aries::flit::NodeId;
 use phitwire_framing::aries::packet::{MAX_DATA, Status};
@@ -18,15 +21,26 @@ use super::block_transfer::{
 use super::completion::Failure;
 use super::domain::MAX_DOMAIN_BYTES;
 use super::outstanding::{Asker, Pending, Share, TransferStep};
-use super::receive::ANNOUNCE;
+use super::receive::{ANNOUNCE, MAX_ARRIVING};
 use super::requester::{Ask, Requester};
 use super::transaction::Transactions;
+use crate::nic::memory::Memory;
 use crate::time::{Duration, Time};
 
 /// Concurrent block transfers (white paper, "Remote Memory Access").
 pub const CHANNELS: usize = 4;
 /// Transfers that wait on one channel.
 pub const MAX_QUEUED_TRANSFERS: usize = 256;
+/// Transfers under way: those that channels send, and those that wait for their last answers. A
+/// quarter of the SSIDs; the rest is left to transactions.
+const MAX_UNDER_WAY: usize = 128;
+const _: () = assert!(MAX_UNDER_WAY <= u8::MAX as usize, "slots have eight bits");
+/// Sends under way: a target has room for so many messages that arrive, and some of others.
+const MAX_SENDS: usize = MAX_ARRIVING * 3 / 4;
+/// Those of one owner: what waits for a receive that nobody posts leaves room for others'.
+const MAX_SENDS_OF_ONE: u8 = 16;
+/// What takes turns: the channels, and sends that have left theirs.
+const LANES: usize = CHANNELS + 1;
 /// Requests in front of the link above which transfers add none, so that single requests do not
 /// wait behind a megabyte.
 const QUEUE_AHEAD: usize = 64;
@@ -34,10 +48,20 @@ const QUEUE_AHEAD: usize = 64;
 /// Whose transfer it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TransferOwner {
-    /// Its owner gets a completion.
-    User,
+    /// Its owner gets a completion: a client, or (0) the node itself.
+    User(u8),
     /// A traffic run's.
     Run,
+}
+
+impl TransferOwner {
+    /// Runs have no sends.
+    const fn index(self) -> usize {
+        match self {
+            Self::User(number) => number as usize,
+            Self::Run => 0,
+        }
+    }
 }
 
 /// A transfer that has ended.
@@ -54,18 +78,74 @@ pub(crate) struct TransferEnded {
 #[derive(Debug, Default)]
 struct Channel {
     queue: VecDeque<Queued>,
-    active: Option<Active>,
+    /// The slot of the transfer that it sends, and waits for if that fails or is a send.
+    sending: Option<u8>,
+}
+
+/// Transfers under way, each in a slot that it keeps until its last packet is answered.
+#[derive(Debug, Default)]
+struct Slots {
+    slots: Vec<Option<Active>>,
+    free: Vec<u8>,
+}
+
+impl Slots {
+    /// # Panics
+    /// If there is no room.
+    fn insert(&mut self, active: Active) -> u8 {
+        assert!(self.has_room(), "room was asked for");
+        let slot = self.free.pop().unwrap_or(self.slots.len() as u8);
+        if usize::from(slot) == self.slots.len() {
+            self.slots.push(None);
+        }
+        self.slots[usize::from(slot)] = Some(active);
+        slot
+    }
+
+    fn has_room(&self) -> bool {
+        !self.free.is_empty() || self.slots.len() < MAX_UNDER_WAY
+    }
+
+    fn get(&mut self, slot: u8) -> &mut Active {
+        match &mut self.slots[usize::from(slot)] {
+            Some(active) => active,
+            None => unreachable!("a transfer stays until all its packets have ended"),
+        }
+    }
+
+    fn remove(&mut self, slot: u8) {
+        self.slots[usize::from(slot)] = None;
+        self.free.push(slot);
+    }
+
+    /// The slots of those that `which` names.
+    fn find(&self, which: impl Fn(&Active) -> bool) -> Vec<u8> {
+        let is_one = |slot: &u8| self.slots[usize::from(*slot)].as_ref().is_some_and(&which);
+        (0..self.slots.len() as u8).filter(is_one).collect()
+    }
 }
 
 /// The engine of one network interface.
 #[derive(Debug)]
 pub(crate) struct BlockTransferEngine {
     channels: [Channel; CHANNELS],
+    slots: Slots,
+    /// Slots whose last packet is to be sent, all others of theirs being answered.
+    ending: VecDeque<u8>,
+    /// Slots of sends that have left their channel and have something to send, in their turn.
+    taken: VecDeque<u8>,
+    /// Slots of sends that wait until they announce themselves again.
+    waiting: Vec<u8>,
+    /// Slots whose bytes are not there any more.
+    unread: Vec<u8>,
+    /// Sends under way, in all and by owner.
+    sends: usize,
+    sends_of: [u8; 1 << u8::BITS],
     turn: usize,
     serial: u64,
     in_flight: u32,
-    /// Transfers queued or under way.
-    open: usize,
+    /// The serial numbers of transfers queued or under way.
+    open: BTreeSet<u64>,
     /// Packets that transfers may have outstanding; the rest is left to single requests.
     window: u32,
     first_wait: Duration,
@@ -77,11 +157,18 @@ impl BlockTransferEngine {
     pub(crate) fn new(max_outstanding: u32, first_wait: Duration, attempts: u32) -> Self {
         Self {
             channels: Default::default(),
+            slots: Slots::default(),
+            ending: VecDeque::new(),
+            taken: VecDeque::new(),
+            waiting: Vec::new(),
+            unread: Vec::new(),
+            sends: 0,
+            sends_of: [0; 1 << u8::BITS],
             turn: 0,
             serial: 0,
             in_flight: 0,
-            open: 0,
-            window: (max_outstanding - max_outstanding / 4).max(1),
+            open: BTreeSet::new(),
+            window: (max_outstanding - max_outstanding.div_ceil(8)).max(1),
             first_wait,
             attempts,
             ended: VecDeque::new(),
@@ -95,7 +182,7 @@ impl BlockTransferEngine {
         (owner, channel): (TransferOwner, usize),
         transfer: BlockTransfer,
         node: NodeId,
-        memory_bytes: u64,
+        memory: &Memory,
     ) -> Result<(), BlockError> {
         let queue = &mut self
             .channels
@@ -109,10 +196,7 @@ impl BlockTransferEngine {
         if length > MAX_TRANSFER_BYTES {
             return Err(BlockError::Length(length));
         }
-        if local
-            .checked_add(length)
-            .is_none_or(|end| end > memory_bytes)
-        {
+        if !memory.contains(local, length) {
             return Err(BlockError::LocalBounds);
         }
         if let BlockOperation::Put { offset, .. } | BlockOperation::Get { offset, .. } =
@@ -129,7 +213,7 @@ impl BlockTransferEngine {
             serial: self.serial,
             queued: now,
         });
-        self.open += 1;
+        self.open.insert(self.serial);
         Ok(())
     }
 
@@ -149,7 +233,13 @@ impl BlockTransferEngine {
 
     /// Transfers queued or under way.
     pub(crate) fn open(&self) -> usize {
-        self.open
+        self.open.len()
+    }
+
+    /// Transfers under way.
+    #[cfg(test)]
+    pub(crate) fn under_way(&self) -> usize {
+        self.slots.find(|_| true).len()
     }
 
     /// The next transfer that has ended.
@@ -158,17 +248,16 @@ impl BlockTransferEngine {
         self.ended.pop_front()
     }
 
-    /// Ends all transfers of `owner`: those that wait at once, those under way when their
-    /// outstanding packets have been answered or have timed out. No memory of theirs is touched
-    /// after that.
+    /// Ends all transfers of `owner`: those that wait at once, those that are partly out when their
+    /// outstanding packets have been answered or have timed out. What is wholly out runs its
+    /// course. No memory of theirs is touched after that.
     pub(crate) fn give_up(&mut self, owner: TransferOwner, transactions: &mut Transactions) {
         let failure = Failure::Aborted;
         for index in 0..CHANNELS {
-            let channel = &mut self.channels[index];
-            let ended = &mut self.ended;
-            let before = channel.queue.len();
-            channel.queue.retain(|queued| {
+            let (ended, open) = (&mut self.ended, &mut self.open);
+            self.channels[index].queue.retain(|queued| {
                 if queued.owner == owner {
+                    open.remove(&queued.serial);
                     ended.push_back(TransferEnded {
                         owner,
                         transfer: queued.transfer,
@@ -180,78 +269,132 @@ impl BlockTransferEngine {
                 }
                 queued.owner != owner
             });
-            self.open -= before - channel.queue.len();
-            let active = channel.active.as_mut();
-            if let Some(active) = active.filter(|active| active.what.owner == owner)
-                && active.stage == Stage::Streaming
-            {
-                active.failure.get_or_insert(failure);
-                self.proceed(index, transactions);
+        }
+        let is_partly_out = |active: &Active| {
+            let is_out = active.stage == Stage::Streaming && active.left() == 0;
+            active.what.owner == owner && !is_out && active.stage < Stage::Ending
+        };
+        for slot in self.slots.find(is_partly_out) {
+            let active = self.slots.get(slot);
+            active.failure.get_or_insert(failure);
+            if let Stage::Announcing(_) = active.stage {
+                // The target has nothing of it.
+                active.stage = Stage::Ended;
+                self.waiting.retain(|&waiting| waiting != slot);
+                self.taken.retain(|&taken| taken != slot);
             }
+            self.proceed(slot, transactions);
+        }
+    }
+
+    fn announces_at(&self, slot: u8) -> Option<Time> {
+        match self.slots.slots[usize::from(slot)]?.stage {
+            Stage::Announcing(at) => Some(at),
+            _ => None,
         }
     }
 
     /// When a send tries again.
     pub(crate) fn next_deadline(&self) -> Option<Time> {
-        if self.open == 0 {
-            return None;
-        }
-        let at = |channel: &Channel| match channel.active.as_ref()?.stage {
-            Stage::Announcing(at) => Some(at),
-            _ => None,
-        };
-        self.channels.iter().filter_map(at).min()
+        self.waiting
+            .iter()
+            .filter_map(|&slot| self.announces_at(slot))
+            .min()
     }
 
-    /// Starts what may start and sends what may be sent, the channels taking turns packet by
-    /// packet.
+    /// Starts what may start and sends what may be sent: the last packets of transfers first, then
+    /// packets of the channels in turn. Whether anything was sent.
     pub(crate) fn issue(
         &mut self,
         now: Time,
         requester: &mut Requester,
         memory: &mut CachedMemory,
         transactions: &mut Transactions,
-    ) {
-        if self.open == 0 {
-            return;
+    ) -> bool {
+        if self.open.is_empty() {
+            return false;
         }
-        let mut idle = 0;
-        while idle < CHANNELS {
+        if !self.waiting.is_empty() {
+            let mut waiting = core::mem::take(&mut self.waiting);
+            let is_due = |&mut slot: &mut u8| self.announces_at(slot).is_none_or(|at| at <= now);
+            let due: Vec<u8> = waiting.extract_if(.., is_due).collect();
+            self.waiting = waiting;
+            self.taken.extend(due);
+        }
+        let (mut sent, mut idle) = (false, 0);
+        while idle < LANES || !self.ending.is_empty() {
             let room = requester.has_room(Share::Bulk) && requester.queued() < QUEUE_AHEAD;
             if !room || self.in_flight >= self.window {
                 break;
             }
-            let channel = self.turn;
-            self.turn = (self.turn + 1) % CHANNELS;
-            self.start(now, channel, transactions);
-            if self.step(now, channel, requester, memory) {
-                idle = 0;
-            } else {
-                idle += 1;
+            if let Some(slot) = self.ending.pop_front() {
+                sent |= self.step(now, slot, requester, memory);
+                continue;
             }
+            let index = self.turn;
+            self.turn = (self.turn + 1) % LANES;
+            if index == CHANNELS {
+                let stepped = self.step_taken(now, requester, memory);
+                sent |= stepped;
+                idle = if stepped { 0 } else { idle + 1 };
+                continue;
+            }
+            let started = self.start(now, index, transactions);
+            let sending = self.channels[index].sending;
+            let stepped = sending.is_some_and(|slot| self.step(now, slot, requester, memory));
+            sent |= stepped;
+            idle = if started || stepped { 0 } else { idle + 1 };
+        }
+        for slot in core::mem::take(&mut self.unread) {
+            self.proceed(slot, transactions);
+        }
+        sent
+    }
+
+    /// What a channel is to begin next, and its place in the queue: the first of those that may.
+    /// Sends that wait for others to end are passed over; a fence is not.
+    fn first_to_start(&self, channel: usize) -> Option<(usize, Queued)> {
+        for (at, what) in self.channels[channel].queue.iter().enumerate() {
+            if what.transfer.fence {
+                let is_alone = self.open.first() == Some(&what.serial);
+                return is_alone.then_some((at, *what));
+            }
+            let is_held_up =
+                self.sends == MAX_SENDS || self.sends_of[what.owner.index()] == MAX_SENDS_OF_ONE;
+            if !(what.is_send() && is_held_up) {
+                return Some((at, *what));
+            }
+        }
+        None
+    }
+
+    fn count_send(&mut self, what: &Queued, change: i8) {
+        if what.is_send() {
+            let of_one = &mut self.sends_of[what.owner.index()];
+            *of_one = of_one.wrapping_add_signed(change);
+            self.sends = self.sends.wrapping_add_signed(change.into());
         }
     }
 
-    /// Makes the next transfer of a channel the active one, if there is none and no fence forbids
-    /// it.
-    fn start(&mut self, now: Time, index: usize, transactions: &mut Transactions) {
-        while self.channels[index].active.is_none() {
-            let Some(&what) = self.channels[index].queue.front() else {
-                return;
+    /// Lets a channel that sends nothing begin its next transfer, if no fence forbids it. Whether
+    /// one began; what has no bytes and no event has also ended.
+    fn start(&mut self, now: Time, index: usize, transactions: &mut Transactions) -> bool {
+        let mut started = false;
+        while self.channels[index].sending.is_none()
+            && self.slots.has_room()
+            && let Some((at, what)) = self.first_to_start(index)
+            && let Some(ssid) = transactions.reserve()
+        {
+            self.channels[index].queue.remove(at);
+            let is_send = what.is_send();
+            self.count_send(&what, 1);
+            let stage = match is_send {
+                true => Stage::Announcing(now),
+                false => Stage::Streaming,
             };
-            if what.transfer.fence && self.oldest() != Some(what.serial) {
-                return;
-            }
-            let Some(ssid) = transactions.reserve() else {
-                return;
-            };
-            self.channels[index].queue.pop_front();
-            let stage = match what.transfer.operation {
-                BlockOperation::Send { .. } => Stage::Announcing(now),
-                _ => Stage::Streaming,
-            };
-            self.channels[index].active = Some(Active {
+            let slot = self.slots.insert(Active {
                 what,
+                channel: index as u8,
                 ssid,
                 stage,
                 next: 0,
@@ -260,32 +403,46 @@ impl BlockTransferEngine {
                 failure: None,
                 handle: ANNOUNCE,
                 attempts: 0,
+                held: Active::held_back(what.owner, &what.transfer),
             });
-            // One without bytes has nothing to wait for.
-            self.proceed(index, transactions);
+            self.channels[index].sending = Some(slot);
+            started = true;
+            self.proceed(slot, transactions); // One without bytes has nothing to wait for.
         }
+        started
     }
 
-    /// The serial number of the oldest transfer that has not ended.
-    fn oldest(&self) -> Option<u64> {
-        let of = |channel: &Channel| {
-            let active = channel.active.map(|active| active.what.serial);
-            active.or(channel.queue.front().map(|queued| queued.serial))
-        };
-        self.channels.iter().filter_map(of).min()
-    }
-
-    /// Sends one packet of a channel, if there is one to send.
-    fn step(
+    /// Sends one packet of a send that has left its channel, each in its turn. Whether there was
+    /// one.
+    fn step_taken(
         &mut self,
         now: Time,
-        index: usize,
         requester: &mut Requester,
         memory: &mut CachedMemory,
     ) -> bool {
-        let Some(active) = &mut self.channels[index].active else {
-            return false;
-        };
+        while let Some(slot) = self.taken.pop_front() {
+            if !self.step(now, slot, requester, memory) {
+                continue;
+            }
+            let active = self.slots.get(slot);
+            if active.stage == Stage::Streaming && active.left() > 0 {
+                self.taken.push_back(slot);
+            }
+            return true;
+        }
+        false
+    }
+
+    /// Sends one packet of a transfer, if there is one to send. With the last piece, or with its
+    /// announcement, its channel is free for the next transfer.
+    fn step(
+        &mut self,
+        now: Time,
+        slot: u8,
+        requester: &mut Requester,
+        memory: &mut CachedMemory,
+    ) -> bool {
+        let active = self.slots.get(slot);
         let mut data = [0; MAX_DATA];
         let (step, piece) = match active.stage {
             Stage::Announcing(at) if at <= now => (TransferStep::Open, active.announcement()),
@@ -299,7 +456,13 @@ impl BlockTransferEngine {
         if let Some(local) = piece.from
             && memory.read(local, &mut data[..sent]).is_err()
         {
-            debug_assert!(false, "the bytes were looked for when it was queued");
+            // The bytes were looked for when it was queued, but a program may take its own away.
+            active.failure.get_or_insert(Failure::LocalMemory);
+            if let Stage::Announcing(_) = active.stage {
+                active.stage = Stage::Ended;
+            }
+            self.unread.push(slot);
+            return false;
         }
         let ask = Ask {
             node: active.what.node,
@@ -313,7 +476,7 @@ impl BlockTransferEngine {
             answer_bytes: piece.answer_bytes,
             landing: piece.landing,
         };
-        let asker = Asker::Transfer(index as u8, step);
+        let asker = Asker::Transfer(slot, step);
         requester
             .issue(now, &ask, asker)
             .expect("pieces have at most 64 bytes, and gets at most 16 words");
@@ -328,14 +491,31 @@ impl BlockTransferEngine {
         }
         active.outstanding += 1;
         self.in_flight += 1;
+        let has_left = match active.stage {
+            Stage::Streaming => active.left() == 0,
+            Stage::Announced => true,
+            _ => false,
+        };
+        if has_left {
+            self.leave_channel(slot);
+        }
         true
+    }
+
+    /// The transfer has nothing left to send that its channel would have to wait for.
+    fn leave_channel(&mut self, slot: u8) {
+        let channel = usize::from(self.slots.get(slot).channel);
+        let sending = &mut self.channels[channel].sending;
+        if *sending == Some(slot) {
+            *sending = None;
+        }
     }
 
     /// Takes the end of a packet; `data` is what its response brought.
     pub(crate) fn answered(
         &mut self,
         now: Time,
-        index: u8,
+        slot: u8,
         step: TransferStep,
         pending: &Pending,
         answer: Result<&[u8], Failure>,
@@ -343,36 +523,42 @@ impl BlockTransferEngine {
     ) {
         let (first_wait, most) = (self.first_wait, self.attempts);
         self.in_flight -= 1;
-        let Some(active) = &mut self.channels[usize::from(index)].active else {
-            unreachable!("a transfer stays until all its packets have ended");
-        };
+        let active = self.slots.get(slot);
         active.outstanding -= 1;
         match (step, answer) {
             (TransferStep::Open, Ok(data)) => active.accepted(pending, data),
             (TransferStep::Open, Err(Failure::Refused(Status::NotReady | Status::Busy))) => {
-                active.refused(now, first_wait, most)
+                active.refused(now, first_wait, most, answer)
             }
-            (TransferStep::Chunk, Ok(_)) => {
+            (TransferStep::Chunk | TransferStep::End, Ok(_)) => {
                 active.acknowledged += u64::from(pending.landing.take);
             }
-            (TransferStep::End, Ok(_)) => {}
             (_, Err(failure)) => {
                 active.failure.get_or_insert(failure);
             }
         }
         if step == TransferStep::Open && active.failure.is_some() {
-            // There is nobody to tell: the target has not taken it, or gives up by itself.
-            active.stage = Stage::Ended;
+            match answer {
+                // There is nobody to tell: the target has not taken it, or gives up by itself.
+                Err(_) => active.stage = Stage::Ended,
+                // All of it is there, although its source has given it up.
+                Ok(_) if active.left() == 0 => active.failure = None,
+                Ok(_) => {}
+            }
         }
-        self.proceed(usize::from(index), transactions);
+        match active.stage {
+            Stage::Streaming if step == TransferStep::Open && active.left() > 0 => {
+                self.taken.push_back(slot);
+            }
+            Stage::Announcing(_) => self.waiting.push(slot),
+            _ => {}
+        }
+        self.proceed(slot, transactions);
     }
 
     /// Goes to the next stage, or ends the transfer, when nothing is outstanding and nothing left.
-    fn proceed(&mut self, index: usize, transactions: &mut Transactions) {
-        let channel = &mut self.channels[index];
-        let Some(active) = &mut channel.active else {
-            return;
-        };
+    fn proceed(&mut self, slot: u8, transactions: &mut Transactions) {
+        let active = self.slots.get(slot);
         if active.outstanding > 0 {
             return;
         }
@@ -380,24 +566,30 @@ impl BlockTransferEngine {
             if active.failure.is_none() && active.left() > 0 {
                 return;
             }
-            active.stage = if active.has_ending() {
-                Stage::Ending
+            if active.has_ending() {
+                active.stage = Stage::Ending;
+                self.ending.push_back(slot);
             } else {
-                Stage::Ended
-            };
+                active.stage = Stage::Ended;
+            }
+            self.leave_channel(slot);
+            self.taken.retain(|&taken| taken != slot);
         }
+        let active = *self.slots.get(slot);
         if active.stage == Stage::Ended {
+            self.leave_channel(slot);
             transactions.release(active.ssid);
+            self.count_send(&active.what, -1);
             self.ended.push_back(TransferEnded {
                 owner: active.what.owner,
                 transfer: active.what.transfer,
-                channel: index as u8,
+                channel: active.channel,
                 queued: active.what.queued,
                 bytes: active.acknowledged,
                 failure: active.failure,
             });
-            channel.active = None;
-            self.open -= 1;
+            self.slots.remove(slot);
+            self.open.remove(&active.what.serial);
         }
     }
 }

@@ -30,6 +30,11 @@ impl Interface {
         self.advance_collective(now);
     }
 
+    pub(super) fn leave_collective(&mut self, now: Time, engine: usize) {
+        self.collective.leave(now, engine);
+        self.advance_collective(now);
+    }
+
     pub(crate) fn begin_collectives(
         &mut self,
         now: Time,
@@ -115,6 +120,10 @@ impl AriesNic {
         spec: CollectiveSpec,
         now: Time,
     ) -> Result<(), CollectiveSpecError> {
+        if self.clients.has_engine(spec.engine) {
+            let error = "a local program has the collective engine";
+            return Err(CollectiveSpecError::Tree(error.to_owned()));
+        }
         self.interface.begin_collectives(now, spec)?;
         self.flush();
         Ok(())

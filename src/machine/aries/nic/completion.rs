@@ -21,6 +21,8 @@ pub enum Failure {
     NoReceive,
     /// The source of a message gave up before all of it was sent.
     Aborted,
+    /// Memory of the program that asked is not there any more, or not for that.
+    LocalMemory,
 }
 
 /// How a request, transaction or transfer ended.
@@ -116,6 +118,8 @@ pub enum TargetEvent {
         source: NodeId,
         /// Its SSID.
         ssid: u16,
+        /// The memory domain handle that it names, translated.
+        handle: u16,
         /// What the source says.
         data: u64,
     },

@@ -9,7 +9,7 @@ use super::outstanding::MAX_OUTSTANDING;
 use super::virtual_node::VirtualNodes;
 use crate::kit::config::{getters, setters};
 use crate::machine::aries::link::AriesLinkConfig;
-use crate::nic::memory::MAX_MEMORY_BYTES;
+use crate::nic::memory::{MAX_MEMORY_BYTES, Memory};
 use crate::nic::periods::Incarnation;
 use crate::time::Duration;
 
@@ -62,6 +62,7 @@ pub struct AriesNicConfig {
     pub(super) amo_update: AmoUpdate,
     pub(super) send_retry: Duration,
     pub(super) send_attempts: u32,
+    pub(super) joined_answers: bool,
     pub(super) seed: u64,
     pub(super) incarnation: Incarnation,
 }
@@ -84,6 +85,7 @@ impl AriesNicConfig {
             amo_update: AmoUpdate::EachTime,
             send_retry: DEFAULT_SEND_RETRY,
             send_attempts: DEFAULT_SEND_ATTEMPTS,
+            joined_answers: false,
             seed: 0,
             incarnation: Incarnation::default(),
         })
@@ -144,6 +146,9 @@ impl AriesNicConfigBuilder {
         target_queue: usize;
         /// When memory learns what atomic operations did. Default: each time.
         amo_update: AmoUpdate;
+        /// Whether one response may answer several requests that came together. Default: no, as in
+        /// the machine.
+        joined_answers: bool;
     }
 
     /// First wait and most attempts of a send that finds no posted receive; the wait doubles.
@@ -183,10 +188,10 @@ impl AriesNicConfigBuilder {
         if config.completion_queue == 0 || config.target_queue == 0 {
             return Err(AriesNicConfigError::CompletionQueue);
         }
-        let mut domains = Domains::default();
+        let (mut domains, empty) = (Domains::default(), Memory::new(memory));
         for &(handle, domain) in &config.domains {
             domains
-                .register(handle, domain, memory)
+                .register(handle, domain, &empty)
                 .map_err(|error| AriesNicConfigError::Domain(handle, error))?;
         }
         Ok(config)

@@ -111,8 +111,14 @@ counters! {
         collective_strangers,
         /// Messages to neighbours in a reduction tree repeated.
         collective_retries,
+        /// Messages to neighbours that these answered with their next one.
+        collective_answered,
+        /// Answers to neighbours that waited for a message in vain and went by themselves.
+        collective_answers,
         /// Reduction trees that failed.
         collective_breaks,
+        /// Responses that went out as part of another one.
+        responses_joined,
         /// Times that requests were left in the input buffer because responses could not leave.
         response_stalls,
         /// Packets discarded: for another node.

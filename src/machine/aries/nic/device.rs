@@ -4,12 +4,16 @@ use serde_json::{Map, Value, json};
 
 use super::ABILITIES;
 use super::{AriesNic, AriesNicEvent, CollectiveReport, CollectiveSpec};
+use super::{Completion, Failure, MAX_DATA, RUN_DOMAIN, Routing, Status, Target};
+use super::{Operation, Post, PostError, RemoteAddress};
+use crate::device::pipeline::Stage;
 use crate::device::{
     CollectiveRuns, Device, DeviceError, DeviceEvent, Kind, LinkEnd as _, LinkFault, LinkView,
-    NodeAccount, TrafficRuns,
+    NodeAccount, PipelineReport, TrafficRuns,
 };
-use crate::nic::Abilities;
-use crate::nic::{TrafficReport, TrafficSpec};
+use crate::nic::local::LocalPort;
+use crate::nic::{Abilities, Probe, ProbeEnd, ProbeError, ProbeSpec, Probes};
+use crate::nic::{Memory, PutEnd, PutError, RemotePuts, TrafficReport, TrafficSpec};
 use crate::node::PortId;
 use crate::time::Time;
 
@@ -53,6 +57,27 @@ impl Device for AriesNic {
         }
     }
 
+    fn pipeline(&self) -> PipelineReport {
+        let requester = &self.interface.requester;
+        let most = self.config().max_outstanding().into();
+        let [queued, answers] = [requester.queued(), self.waiting_responses()];
+        let link_queue = Stage::outside("waiting for the link", "packets", "NIC");
+        let mut link_queue = link_queue.channels(&["requests", "responses"]);
+        link_queue.holds(0, [queued as u64, answers as u64]);
+        PipelineReport {
+            stages: vec![
+                Stage::inside("block transfer engine", "transfers", "NIC")
+                    .single("open", self.open_transfers() as u64),
+                Stage::inside("outstanding requests", "requests", "NIC")
+                    .single("without response", self.outstanding().into())
+                    .capacity([most]),
+                link_queue,
+                Stage::of_links([(0, self.lcb() as &dyn LinkView)].into_iter()),
+                Stage::outside("input buffer", "flits", "port").of_inputs([(0, self.link_port())]),
+            ],
+        }
+    }
+
     fn describe(&self) -> Map<String, Value> {
         let (node, config) = (self.node(), self.config());
         let facts = [
@@ -84,6 +109,18 @@ impl Device for AriesNic {
         Some(self)
     }
 
+    fn remote_puts(&mut self) -> Option<&mut dyn RemotePuts> {
+        Some(self)
+    }
+
+    fn probes(&mut self) -> Option<&mut dyn Probes> {
+        Some(self)
+    }
+
+    fn local_port(&mut self) -> Option<&mut dyn LocalPort> {
+        Some(self)
+    }
+
     fn collectives(&self) -> Option<&dyn CollectiveRuns> {
         Some(self)
     }
@@ -112,6 +149,94 @@ impl TrafficRuns for AriesNic {
 
     fn stop(&mut self) {
         self.stop_traffic();
+    }
+}
+
+impl RemotePuts for AriesNic {
+    fn number(&self) -> Option<u16> {
+        self.virtual_number()
+    }
+
+    fn most_outstanding(&self) -> usize {
+        self.config().max_outstanding() as usize
+    }
+
+    fn longest_put(&self) -> usize {
+        MAX_DATA
+    }
+
+    /// Puts by the memory domain of traffic runs, which is the whole memory.
+    fn put(
+        &mut self,
+        now: Time,
+        to: u16,
+        address: u64,
+        data: &[u8],
+        ordered: bool,
+    ) -> Result<u64, PutError> {
+        let key = self.domain(RUN_DOMAIN).map_or(0, |domain| domain.key);
+        let at = RemoteAddress {
+            target: Target::Virtual(to.into()),
+            handle: RUN_DOMAIN,
+            key,
+            offset: address,
+        };
+        let operation = Operation::Put { data, event: false };
+        let routing = match ordered {
+            true => Routing::Ordered,
+            false => Routing::default(),
+        };
+        let name = self.next_name();
+        let post = Post {
+            at,
+            operation,
+            routing,
+        };
+        match self.post(now, name, &post) {
+            Ok(()) => Ok(name),
+            Err(PostError::TooMany | PostError::CompletionQueueFull) => Err(PutError::Full),
+            Err(_) => Err(PutError::Impossible),
+        }
+    }
+
+    fn put_ended(&mut self) -> Option<(u64, PutEnd)> {
+        let Completion { user, outcome, .. } = self.poll_completion()?;
+        let end = match outcome.failure() {
+            None => PutEnd::Done,
+            Some(Failure::Refused(Status::BadCrc | Status::Poisoned)) => PutEnd::Damaged,
+            // It may have been carried out, which it may be twice.
+            Some(Failure::DamagedResponse) => PutEnd::Damaged,
+            Some(_) => PutEnd::Lost,
+        };
+        Some((user, end))
+    }
+
+    fn puts_served(&self) -> u64 {
+        self.interface.responder.counters.puts_served
+    }
+
+    fn own_memory(&self) -> &Memory {
+        self.memory()
+    }
+
+    fn reserve(&mut self, bytes: u64) {
+        self.interface.runs.reserve(bytes);
+    }
+}
+
+impl Probes for AriesNic {
+    fn routed_number(&self) -> u32 {
+        self.node().bits()
+    }
+
+    fn probe(&mut self, now: Time, spec: &ProbeSpec) -> Result<Probe, ProbeError> {
+        let probe = self.interface.probe(now, spec)?;
+        self.flush();
+        Ok(probe)
+    }
+
+    fn probe_ended(&mut self, number: u64) -> Option<ProbeEnd> {
+        self.interface.probes.take(number)
     }
 }
 

@@ -7,6 +7,8 @@
 
 use thiserror::Error;
 
+use crate::nic::memory::Memory;
+
 /// Memory domain handles: they have 12 bits. The two highest are no handles: a packet that a link
 /// cut off is filled with ones, and messages need one that is no domain's.
 pub const HANDLES: u16 = (1 << 12) - 2;
@@ -104,12 +106,12 @@ pub(crate) struct Domains {
 }
 
 impl Domains {
-    /// Registers `domain` under `handle` in a memory of `memory` bytes.
+    /// Registers `domain` under `handle` in `memory`.
     pub(crate) fn register(
         &mut self,
         handle: u16,
         domain: Domain,
-        memory: u64,
+        memory: &Memory,
     ) -> Result<(), RegisterError> {
         let Domain { base, length, .. } = domain;
         if handle >= HANDLES {
@@ -118,12 +120,11 @@ impl Domains {
         if base % DOMAIN_ALIGNMENT != 0 || length % 4 != 0 {
             return Err(RegisterError::Alignment);
         }
-        let fits = base.checked_add(length).is_some_and(|end| end <= memory);
-        if length == 0 || length > MAX_DOMAIN_BYTES || !fits {
+        if length == 0 || length > MAX_DOMAIN_BYTES || !memory.contains(base, length) {
             return Err(RegisterError::Bounds {
                 base,
                 length,
-                memory,
+                memory: memory.size(),
             });
         }
         let index = usize::from(handle);
@@ -197,12 +198,13 @@ mod tests {
     #[test]
     fn every_reason_to_deny_is_told_apart() {
         let mut domains = Domains::default();
-        domains.register(7, domain(128, 100), MEMORY).unwrap();
+        let memory = Memory::new(MEMORY);
+        domains.register(7, domain(128, 100), &memory).unwrap();
         let read_only = Domain {
             permissions: Permissions::READ_ONLY,
             ..domain(0, 64)
         };
-        domains.register(9, read_only, MEMORY).unwrap();
+        domains.register(9, read_only, &memory).unwrap();
         let locate =
             |handle, key, offset, len, access| domains.locate(handle, key, offset, len, access);
         assert_eq!(locate(7, 0xbeef, 96, 4, Access::Put), Ok(224));
@@ -235,8 +237,9 @@ mod tests {
     #[test]
     fn what_is_no_domain_is_not_registered() {
         let mut domains = Domains::default();
+        let memory = Memory::new(MEMORY);
         let mut register =
-            |handle, base, length| domains.register(handle, domain(base, length), MEMORY);
+            |handle, base, length| domains.register(handle, domain(base, length), &memory);
         assert_eq!(
             register(HANDLES, 0, 64),
             Err(RegisterError::Handle(HANDLES))

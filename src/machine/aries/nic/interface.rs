@@ -1,13 +1,17 @@
 //! The network interface without its link: packets in, packets out.
 
+#[path = "interface_probe.rs"]
+mod probe;
+
 use std::collections::VecDeque;
 
 use phitwire_framing::aries::flit::{Flit, NodeId, Routing};
-use phitwire_framing::aries::packet::{Command, MAX_DATA};
+use phitwire_framing::aries::packet::{Command, MAX_DATA, Response, Status, others};
 
 use super::ABILITIES;
 use super::block_transfer::{BlockError, BlockTransfer};
 use super::bte::{BlockTransferEngine, TransferOwner};
+use super::client_words::client_of;
 use super::collective::CollectiveUnit;
 use super::completion::{Completion, Ended, Failure, Outcome};
 use super::config::AriesNicConfig;
@@ -20,24 +24,38 @@ use super::responder::{EVENT_CODE, Responder};
 use super::traffic::{self, PacketIssuer, RUN_DOMAIN, routing_of};
 use super::transaction::{NextStep, RemoteEvent, Ssid, Transactions, high_ssid};
 use super::virtual_node::{Target, VirtualNodes};
+use crate::nic::local::Client;
 use crate::nic::periods::Periods;
 use crate::nic::runs::Runs;
 use crate::nic::traffic::Source;
 use crate::nic::traffic_report::TrafficReport;
 use crate::nic::traffic_spec::{SpecError, TrafficSpec};
+use crate::nic::{ProbeLog, ProbeOutcome};
 use crate::rng::Rng;
-use crate::time::Time;
+use crate::time::{Duration, Time};
 
 /// Bytes of a flag.
 const FLAG_BYTES: u64 = 8;
 /// Largest value of an offset plus one.
 const OFFSETS: u64 = super::domain::MAX_DOMAIN_BYTES;
 
+/// See [`answer_wait`].
+const LONGEST_ANSWER_WAIT: Duration = Duration::from_ms(5);
+
 /// Whose request: its own, with data of the user's, or part of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
     User(u64),
     Transaction(Ssid),
+}
+
+/// How long collective engines keep an answer for their next message to say it: long against an
+/// operation, short against the time-out of whoever waits.
+fn answer_wait(config: &AriesNicConfig) -> Duration {
+    match config.joined_answers {
+        true => LONGEST_ANSWER_WAIT.min(Duration::from_ns(config.request_timeout.as_ns() / 8)),
+        false => Duration::ZERO,
+    }
 }
 
 /// Everything of a network interface that has no link. Call order:
@@ -57,9 +75,14 @@ pub(crate) struct Interface {
     /// What no part counts by itself.
     pub counters: AriesNicCounters,
     completions: VecDeque<Completion>,
+    /// Those for clients.
+    local: VecDeque<(Client, Completion)>,
     /// Completions that are due, or wait to be fetched.
     due: usize,
     most_due: usize,
+    /// Ends of probes, and probes sent so far.
+    pub probes: ProbeLog,
+    probed: u64,
 }
 
 impl Interface {
@@ -76,14 +99,17 @@ impl Interface {
             responder: Responder::new(config, begin),
             transactions: Transactions::new(begin),
             transfers: BlockTransferEngine::new(outstanding, wait, attempts),
-            collective: CollectiveUnit::new(config.node),
+            collective: CollectiveUnit::new(config.node, answer_wait(config)),
             runs: Runs::default(),
             run_done: None,
             virtual_nodes: config.virtual_nodes.clone(),
             counters: AriesNicCounters::default(),
             completions: VecDeque::new(),
+            local: VecDeque::new(),
             due: 0,
             most_due: config.completion_queue,
+            probes: ProbeLog::default(),
+            probed: 0,
         }
     }
 
@@ -92,9 +118,9 @@ impl Interface {
     }
 
     fn check_local(&self, address: u64, len: u64) -> Result<(), PostError> {
-        match address.checked_add(len) {
-            Some(end) if end <= self.memory_bytes() => Ok(()),
-            _ => Err(PostError::LocalBounds(address)),
+        match self.responder.memory.memory().contains(address, len) {
+            true => Ok(()),
+            false => Err(PostError::LocalBounds(address)),
         }
     }
 
@@ -261,9 +287,10 @@ impl Interface {
             };
             return Err(BlockError::VirtualNode(number));
         };
-        let bytes = self.memory_bytes();
-        let how = (TransferOwner::User, channel);
-        self.transfers.queue(now, how, transfer, node, bytes)?;
+        let memory = self.responder.memory.memory();
+        let owner = TransferOwner::User(client_of(transfer.user).map_or(0, |client| client.0));
+        self.transfers
+            .queue(now, (owner, channel), transfer, node, memory)?;
         self.due += 1;
         Ok(())
     }
@@ -294,12 +321,10 @@ impl Interface {
     }
 
     /// Stops the run that is going on; the second time, or while it drains, it gives up the blocks
-    /// that are not out.
+    /// that are not wholly out.
     pub(crate) fn stop_traffic(&mut self, now: Time) {
         if self.runs.stop() {
-            self.transfers
-                .give_up(TransferOwner::Run, &mut self.transactions);
-            self.collect_transfers(now);
+            self.give_up(now, TransferOwner::Run);
         }
     }
 
@@ -310,7 +335,7 @@ impl Interface {
         self.runs.report(run, &self.responder.checker, read)
     }
 
-    /// The next completion, oldest first.
+    /// The next completion of what no client has asked for, oldest first.
     #[inline]
     pub(crate) fn poll_completion(&mut self) -> Option<Completion> {
         let completion = self.completions.pop_front()?;
@@ -318,19 +343,79 @@ impl Interface {
         Some(completion)
     }
 
+    /// The next completion for a client, oldest first.
+    pub(crate) fn poll_local(&mut self) -> Option<(Client, Completion)> {
+        let next = self.local.pop_front()?;
+        self.due -= 1;
+        Some(next)
+    }
+
+    fn complete(&mut self, completion: Completion) {
+        match client_of(completion.user) {
+            None => self.completions.push_back(completion),
+            Some(client) => self.local.push_back((client, completion)),
+        }
+    }
+
+    /// Ends all transfers of an owner that are not wholly out.
+    pub(crate) fn give_up(&mut self, now: Time, owner: TransferOwner) {
+        self.transfers.give_up(owner, &mut self.transactions);
+        self.collect_transfers(now);
+    }
+
     /// Takes a response packet.
     #[inline]
     pub(crate) fn handle_response(&mut self, now: Time, packet: &[Flit]) {
         let mut data = [0; MAX_DATA];
-        if let Some(answer) = self.requester.answer(packet, &mut data) {
+        let (response, bytes) = match Response::parse(packet, &mut data) {
+            Ok(parsed) => parsed,
+            Err(error) => {
+                if let Some(answer) = self.requester.damaged(packet, error) {
+                    self.settle(now, &answer, &data);
+                }
+                return;
+            }
+        };
+        let own_bytes = if response.joined { 0 } else { bytes };
+        if let Some(answer) = self.requester.answer(&response, own_bytes) {
             self.settle(now, &answer, &data);
+        }
+        if !response.joined {
+            return;
+        }
+        for number in others(response.packet_id, &data[..bytes]) {
+            let other = Response {
+                packet_id: number,
+                ..response
+            };
+            if let Some(answer) = self.requester.answer(&other, 0) {
+                self.settle(now, &answer, &data);
+            }
         }
     }
 
     /// Carries out a request packet and writes the response into `out`; false when there is none.
     #[inline]
     pub(crate) fn serve(&mut self, now: Time, packet: &[Flit], out: &mut PacketBuf) -> bool {
-        self.responder.serve(now, packet, out, &mut self.collective)
+        let has_answer = self.responder.serve(now, packet, out, &mut self.collective);
+        if let Some(name) = self.collective.take_answered()
+            && let Some(answer) = self.requester.answered_by_message(name)
+        {
+            self.settle(now, &answer, &[0; MAX_DATA]);
+        }
+        has_answer
+    }
+
+    /// Writes a response into `out` that has waited long enough for a message of a collective
+    /// engine to say the same; false when there is none.
+    #[inline]
+    pub(crate) fn overdue_answer(&mut self, now: Time, out: &mut PacketBuf) -> bool {
+        let Some(response) = self.collective.next_answer(now) else {
+            return false;
+        };
+        out.fill(|flits| response.emit(&[], flits))
+            .expect("a response without data has a packet");
+        true
     }
 
     /// Lets time-outs pass and everybody with something to ask issue requests.
@@ -358,9 +443,17 @@ impl Interface {
             };
             self.run_done = self.runs.issue(now, &mut issuer).or(self.run_done);
         }
+        self.issue_transfers(now);
+    }
+
+    /// Lets block transfers go on; answers whether any packet was issued.
+    #[inline]
+    pub(crate) fn issue_transfers(&mut self, now: Time) -> bool {
         let (requester, transactions) = (&mut self.requester, &mut self.transactions);
-        self.transfers.issue(now, requester, memory, transactions);
+        let memory = &mut self.responder.memory;
+        let issued = self.transfers.issue(now, requester, memory, transactions);
         self.collect_transfers(now);
+        issued
     }
 
     /// When [`advance`](Self::advance) has something to do even if nothing arrives.
@@ -411,10 +504,16 @@ impl Interface {
     #[inline]
     fn settle(&mut self, now: Time, answer: &Answer, data: &[u8; MAX_DATA]) {
         let Answer { pending, failure } = answer;
+        let mut failure = *failure;
         if failure.is_none() && (pending.landing.local.is_some() || pending.landing.flag.is_some())
         {
-            self.land(pending, data);
+            failure = self.land(pending, data).err();
         }
+        let answer = &Answer {
+            pending: *pending,
+            failure,
+        };
+        let failure = &answer.failure;
         match pending.asker {
             Asker::User(user) => self.complete_request(now, user, answer, data),
             Asker::Transaction(ssid) | Asker::TransactionEvent(ssid) => {
@@ -425,22 +524,35 @@ impl Interface {
                 let data = &data[..usize::from(pending.answer_bytes)];
                 traffic::answered(&mut self.runs, now, request, answer, data);
             }
-            Asker::Transfer(channel, step) => {
+            Asker::Transfer(slot, step) => {
                 let data = &data[..usize::from(pending.answer_bytes)];
                 let answer = failure.map_or(Ok(data), Err);
                 let transactions = &mut self.transactions;
                 self.transfers
-                    .answered(now, channel, step, pending, answer, transactions);
+                    .answered(now, slot, step, pending, answer, transactions);
                 self.collect_transfers(now);
             }
             Asker::Collective(number) => {
                 self.collective.answered(now, number, *failure);
             }
+            Asker::Probe(number) => {
+                let outcome = match failure {
+                    None => ProbeOutcome::Done,
+                    Some(Failure::TimedOut) => ProbeOutcome::TimedOut,
+                    Some(Failure::Refused(Status::BadCrc | Status::Poisoned)) => {
+                        ProbeOutcome::Damaged
+                    }
+                    Some(Failure::DamagedResponse) => ProbeOutcome::Damaged,
+                    Some(_) => ProbeOutcome::Refused,
+                };
+                self.probes.ended(number, (pending.posted, now), outcome);
+            }
         }
     }
 
-    /// Writes what a response brought to the local memory, the flag last.
-    fn land(&mut self, pending: &Pending, data: &[u8; MAX_DATA]) {
+    /// Writes what a response brought to the local memory, the flag last. A program may have taken
+    /// its own away meanwhile.
+    fn land(&mut self, pending: &Pending, data: &[u8; MAX_DATA]) -> Result<(), Failure> {
         let Landing {
             skip,
             take,
@@ -461,12 +573,13 @@ impl Interface {
             (Some(at), _) => memory.write(at, wanted),
             (None, _) => Ok(()),
         };
-        debug_assert!(landed.is_ok(), "posting checks local addresses");
+        landed.map_err(|_| Failure::LocalMemory)?;
         if let Some((at, value)) = flag {
             let written = memory.write(at, &value.to_le_bytes());
             debug_assert!(written.is_ok(), "posting checks local addresses");
             self.counters.flags_written += 1;
         }
+        Ok(())
     }
 
     #[inline]
@@ -486,7 +599,7 @@ impl Interface {
                 Outcome::Data { data: own, len }
             }
         };
-        self.completions.push_back(Completion {
+        self.complete(Completion {
             user,
             ended: Ended::Request {
                 node: pending.node,
@@ -505,7 +618,7 @@ impl Interface {
         };
         self.counters.transactions_done += u64::from(ended.failure.is_none());
         self.counters.transactions_failed += u64::from(ended.failure.is_some());
-        self.completions.push_back(Completion {
+        self.complete(Completion {
             user: ended.user,
             ended: Ended::Transaction {
                 requests: ended.requests,
@@ -525,7 +638,7 @@ impl Interface {
                 traffic::block_ended(&mut self.runs, now, &ended, &mut self.responder.memory);
                 continue;
             }
-            self.completions.push_back(Completion {
+            self.complete(Completion {
                 user: ended.transfer.user,
                 ended: Ended::Transfer {
                     channel: ended.channel,

@@ -2,6 +2,7 @@ use phitwire_framing::aries::flit::{Flit, Head};
 use phitwire_framing::aries::packet::{Command, Request};
 
 use super::interface::Owner;
+use super::responder::Responder;
 use super::test_bench::*;
 use super::*;
 use crate::rng::Rng;
@@ -89,8 +90,10 @@ fn every_reason_to_refuse_is_counted_and_reported() {
         key: 7,
         permissions: Permissions::READ_ONLY,
     };
-    let domains = &mut pair.nics[1].responder.domains;
-    domains.register(6, small, MEMORY).unwrap();
+    let Responder {
+        domains, memory, ..
+    } = &mut pair.nics[1].responder;
+    domains.register(6, small, memory.memory()).unwrap();
     let here = |handle, key, offset| RemoteAddress {
         handle,
         key,

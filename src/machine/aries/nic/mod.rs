@@ -33,8 +33,13 @@ use crate::nic::{Abilities, MAX_BLOCK_SIZE, Ways};
 
 mod amo;
 mod amo_cache;
+mod answers;
 mod block_transfer;
 mod bte;
+mod client_collectives;
+mod client_events;
+mod client_words;
+mod clients;
 mod collective;
 mod collective_api;
 mod completion;

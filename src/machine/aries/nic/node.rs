@@ -2,15 +2,18 @@
 
 use phitwire_framing::aries::flit::{FIRST_RESPONSE_VC, NodeId};
 
+use super::answers::Answers;
 use super::block_transfer::{BlockError, BlockTransfer};
+use super::clients::Clients;
 use super::completion::{Completion, TargetEvent};
 use super::config::AriesNicConfig;
 use super::counters::AriesNicCounters;
 use super::domain::{Domain, RegisterError};
 use super::interface::{Interface, Owner};
-use super::packet_buf::{Arrival, PacketBuf, PacketQueue};
+use super::packet_buf::{Arrival, PacketBuf};
 use super::receive::Receive;
 use super::request::{Post, PostError};
+use super::responder::Responder;
 use super::transaction::{RemoteEvent, Ssid};
 use super::virtual_handle::{VirtualHandleError, VirtualHandles};
 use super::virtual_node::VirtualNodes;
@@ -28,6 +31,9 @@ use crate::time::Time;
 const MAX_EVENTS: usize = 1024;
 /// Responses that wait for the link before no more requests are taken.
 const RESPONSE_QUEUE: usize = 64;
+/// Flits that wait in the link above which block transfers send no more: a single request goes
+/// behind them. Some twenty frames.
+const TRANSFER_BACKLOG: u32 = 4096;
 /// Where requests and responses begin their way; routers change it.
 const REQUEST_VC: usize = 0;
 const RESPONSE_VC: usize = FIRST_RESPONSE_VC as usize;
@@ -62,10 +68,13 @@ pub struct AriesNic {
     /// The packet that was taken out of the input buffer last.
     arrived: PacketBuf,
     /// Responses that wait for the link.
-    responses: PacketQueue,
+    responses: Answers,
     /// The virtual channel whose requests are looked at first.
     turn: usize,
     events: Events<AriesNicEvent>,
+    pub(super) clients: Clients,
+    /// Puts that IP has asked for so far.
+    named: u64,
     now: Time,
 }
 
@@ -76,9 +85,11 @@ impl AriesNic {
             link: LinkPort::new(config.link.clone(), now),
             interface: Interface::new(&config, now),
             arrived: PacketBuf::new(),
-            responses: PacketQueue::default(),
+            responses: Answers::new(config.joined_answers),
             turn: 0,
             events: Events::new(MAX_EVENTS),
+            clients: Clients::default(),
+            named: 0,
             now,
             config,
         }
@@ -101,7 +112,9 @@ impl AriesNic {
 
     // Requests.
 
-    /// Posts a single request; its completion repeats `user`.
+    /// Posts a single request; its completion repeats `user`, which is below 2^56: above, numbers
+    /// of [clients](crate::nic::local) stand. So it is wherever a completion or an event repeats
+    /// something.
     ///
     /// # Errors
     /// See [`PostError`]; nothing was asked then.
@@ -122,10 +135,17 @@ impl AriesNic {
         Ok(())
     }
 
+    /// A name for a request that no other has.
+    pub(super) fn next_name(&mut self) -> u64 {
+        self.named += 1;
+        self.named
+    }
+
     /// Opens a transaction, whose completion repeats `user`.
     ///
     /// # Errors
-    /// [`PostError::Transaction`] when 511 are open, [`PostError::CompletionQueueFull`].
+    /// [`PostError::Transaction`] when 511 are open, less the transfers under way;
+    /// [`PostError::CompletionQueueFull`].
     pub fn open(&mut self, now: Time, user: u64) -> Result<Ssid, PostError> {
         self.interface.open(now, user)
     }
@@ -167,6 +187,16 @@ impl AriesNic {
         self.interface.requester.outstanding.slab.len()
     }
 
+    /// The link with what has come in and has not been looked at.
+    pub(super) fn link_port(&self) -> &LinkPort<AriesLcb> {
+        &self.link
+    }
+
+    /// Responses that wait for the link.
+    pub(super) fn waiting_responses(&self) -> usize {
+        self.responses.len()
+    }
+
     /// Block transfers queued or under way.
     pub fn open_transfers(&self) -> usize {
         self.interface.transfers.open()
@@ -180,7 +210,9 @@ impl AriesNic {
     /// Lets virtual node `number` be `node` for requests from now on, and answers what it was;
     /// `None` when there is no such virtual node.
     pub fn remap(&mut self, number: u32, node: NodeId) -> Option<NodeId> {
-        self.interface.virtual_nodes.remap(number, node)
+        let before = self.interface.virtual_nodes.remap(number, node);
+        self.number_nodes();
+        before
     }
 
     // Traffic runs.
@@ -197,8 +229,9 @@ impl AriesNic {
     }
 
     /// Ends the issuing of the run that is going on, if any; outstanding messages are waited for.
-    /// Of a run that issues no more, what has not gone out yet is given up: it is done when its
-    /// outstanding packets have been answered or have timed out, however long its blocks are.
+    /// Of a run that issues no more, blocks that are not wholly out are given up: it is done when
+    /// its outstanding packets have been answered or have timed out, and the events of blocks that
+    /// are there, however long its blocks are.
     pub fn stop_traffic(&mut self) {
         self.interface.stop_traffic(self.now);
     }
@@ -216,9 +249,10 @@ impl AriesNic {
     /// # Errors
     /// See [`RegisterError`].
     pub fn register(&mut self, handle: u16, domain: Domain) -> Result<(), RegisterError> {
-        let responder = &mut self.interface.responder;
-        let bytes = responder.memory.memory().size();
-        responder.domains.register(handle, domain, bytes)
+        let Responder {
+            domains, memory, ..
+        } = &mut self.interface.responder;
+        domains.register(handle, domain, memory.memory())
     }
 
     /// Takes a memory domain away; requests to it are refused from now on.
@@ -251,9 +285,8 @@ impl AriesNic {
     /// [`MAX_RECEIVES`](super::MAX_RECEIVES) already.
     pub fn post_receive(&mut self, receive: Receive) -> bool {
         let responder = &mut self.interface.responder;
-        let end = receive.local.checked_add(receive.length);
-        end.is_some_and(|end| end <= responder.memory.memory().size())
-            && responder.receives.post(receive)
+        let memory = responder.memory.memory();
+        memory.contains(receive.local, receive.length) && responder.receives.post(receive)
     }
 
     /// Receives that wait for a message.
@@ -296,7 +329,9 @@ impl AriesNic {
 
     /// Counters, the link's not included.
     pub fn counters(&self) -> AriesNicCounters {
-        self.interface.counters()
+        let mut counters = self.interface.counters();
+        counters.responses_joined += self.responses.joined();
+        counters
     }
 
     fn event(&mut self, event: AriesNicEvent) {
@@ -308,6 +343,7 @@ impl AriesNic {
     pub(super) fn flush(&mut self) {
         let (lcb, responses) = (self.link.end_mut(), &mut self.responses);
         let requester = &mut self.interface.requester;
+        responses.close();
         let mut idle = false;
         while !idle {
             idle = true;
@@ -414,7 +450,15 @@ impl Node for AriesNic {
         if let Some(run) = self.interface.run_done.take() {
             self.event(AriesNicEvent::TrafficDone { run });
         }
+        while self.responses.len() < RESPONSE_QUEUE
+            && self.interface.overdue_answer(now, self.responses.vacant())
+        {
+            self.responses.push_vacant();
+        }
         self.flush();
+        while self.lcb().backlog_flits() < TRANSFER_BACKLOG && self.interface.issue_transfers(now) {
+            self.flush();
+        }
         self.link.give_back();
     }
 

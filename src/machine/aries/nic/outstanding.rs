@@ -55,6 +55,9 @@ impl PacketId {
     }
 }
 
+/// The name of a request, which its response repeats: its id, and what it echoes.
+pub(crate) type RequestName = (PacketId, u8);
+
 /// What a packet of a block transfer is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TransferStep {
@@ -62,7 +65,7 @@ pub(crate) enum TransferStep {
     Chunk,
     /// The announcement of a send.
     Open,
-    /// The end of a send.
+    /// The last packet, when all others have been answered.
     End,
 }
 
@@ -77,10 +80,12 @@ pub(crate) enum Asker {
     TransactionEvent(u16),
     /// A traffic run.
     Traffic(RunRequest),
-    /// A channel of the block transfer engine.
+    /// A transfer of the block transfer engine, by its slot.
     Transfer(u8, TransferStep),
     /// The collective engine, with a number of its own.
     Collective(u32),
+    /// A probe of that number.
+    Probe(u64),
 }
 
 /// What becomes of the data of a response.

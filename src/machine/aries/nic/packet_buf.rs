@@ -98,6 +98,13 @@ impl PacketQueue {
         self.slots.get(self.index(0))
     }
 
+    /// The packet that was appended last, if it still waits.
+    #[inline]
+    pub(crate) fn back_mut(&mut self) -> Option<&mut PacketBuf> {
+        let last = self.index(self.len.checked_sub(1)?);
+        self.slots.get_mut(last)
+    }
+
     /// Takes the oldest packet away, if there is one.
     #[inline]
     pub(crate) fn pop_front(&mut self) {

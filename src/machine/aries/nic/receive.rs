@@ -16,8 +16,10 @@ use phitwire_framing::aries::flit::NodeId;
 use phitwire_framing::aries::packet::{MAX_DATA, Status};
 
 use super::amo_cache::CachedMemory;
+use super::client_words::client_of;
 use super::completion::{Failure, TargetEvent};
 use super::domain::HANDLES;
+use crate::nic::local::Client;
 use crate::time::{Duration, Time};
 
 /// The handle that announcements of messages go to.
@@ -120,6 +122,22 @@ impl Receives {
             self.posted.push_back(receive);
         }
         room
+    }
+
+    /// Takes a receive back that waits for a message; whether there was one.
+    pub(crate) fn take_back(&mut self, user: u64) -> bool {
+        let index = self.posted.iter().position(|receive| receive.user == user);
+        index.and_then(|index| self.posted.remove(index)).is_some()
+    }
+
+    /// Takes all receives of a client away, also those whose message is arriving: the rest of it
+    /// is refused.
+    pub(crate) fn forget(&mut self, client: Client) {
+        let is_its = |receive: &Receive| client_of(receive.user) == Some(client);
+        self.posted.retain(|receive| !is_its(receive));
+        for slot in &mut self.arriving {
+            slot.take_if(|arriving| is_its(&arriving.receive));
+        }
     }
 
     /// Receives that wait for a message.

@@ -2,13 +2,14 @@
 
 use phitwire_framing::aries::flit::{Flit, Head, NodeId, Routing};
 use phitwire_framing::aries::packet::{
-    Command, EmitError, MAX_DATA, PacketError, REQUEST_HEADER_FLITS, Request, RequestView,
-    Response, Status,
+    Command, EmitError, PacketError, REQUEST_HEADER_FLITS, Request, RequestView, Response, Status,
 };
 
 use super::completion::Failure;
 use super::counters::AriesNicCounters;
-use super::outstanding::{Asker, Landing, Outstanding, PacketId, Pending, RESERVED, Share};
+use super::outstanding::{
+    Asker, Landing, Outstanding, PacketId, Pending, RESERVED, RequestName, Share,
+};
 use super::packet_buf::{PacketBuf, PacketQueue};
 use crate::nic::periods::Periods;
 use crate::time::{Duration, Time};
@@ -150,17 +151,13 @@ impl Requester {
         self.queue.pop_front();
     }
 
-    /// Matches a response packet, whose data go to the front of `data`; `None` when it answers
-    /// nothing, which is counted.
+    /// Matches a response with `bytes` bytes of data; `None` when it answers nothing, which is
+    /// counted. Those others that it answers as well are not looked at.
     #[inline]
-    pub(crate) fn answer(&mut self, packet: &[Flit], data: &mut [u8; MAX_DATA]) -> Option<Answer> {
-        let (response, bytes) = match Response::parse(packet, data) {
-            Ok(parsed) => parsed,
-            Err(error) => return self.damaged(packet, error),
-        };
+    pub(crate) fn answer(&mut self, response: &Response, bytes: usize) -> Option<Answer> {
         let id = PacketId::from_bits(response.packet_id);
         let mut answer = Answer {
-            pending: *self.waiting(&response, id)?,
+            pending: *self.waiting(response, id)?,
             failure: None,
         };
         match response.status {
@@ -178,6 +175,22 @@ impl Requester {
         }
         self.outstanding.finish(id);
         Some(answer)
+    }
+
+    /// Ends a request of the collective engine that a message of its receiver's answered: no
+    /// response comes.
+    pub(crate) fn answered_by_message(&mut self, (id, echo): RequestName) -> Option<Answer> {
+        let pending = *self.outstanding.answered_by(id, echo)?;
+        if !matches!(pending.asker, Asker::Collective(_)) {
+            return None;
+        }
+        self.counters.requests_done += 1;
+        self.counters.collective_answered += 1;
+        self.outstanding.finish(id);
+        Some(Answer {
+            pending,
+            failure: None,
+        })
     }
 
     /// The request that `response`, with `id`, answers.
@@ -210,7 +223,7 @@ impl Requester {
     /// whether the request has been carried out is not known. Its id is quarantined, since nobody
     /// can be sure that the id is not the damage.
     #[cold]
-    fn damaged(&mut self, packet: &[Flit], error: PacketError) -> Option<Answer> {
+    pub(crate) fn damaged(&mut self, packet: &[Flit], error: PacketError) -> Option<Answer> {
         let header = match (error, Response::parse_header(packet)) {
             (PacketError::Poisoned | PacketError::Crc, Ok((header, _))) => header,
             _ => {

@@ -26,6 +26,8 @@ use crate::time::Time;
 /// 13 are those of traffic runs, those below are the collective engine's; 15 is none, since a
 /// packet that a link cut off is filled with ones.
 pub(crate) const EVENT_CODE: u8 = 14;
+/// Code of the control request that a probe puts with: its data are thrown away.
+pub(crate) const PROBE_CODE: u8 = 11;
 /// Bytes of the data of such an event.
 pub(crate) const EVENT_BYTES: usize = 8;
 /// Time-outs after which a message that does not go on is given up: its source must have given up
@@ -61,15 +63,16 @@ impl From<Denied> for Status {
 impl Responder {
     /// The answering side of a network interface; `begin` is as good as random.
     pub(crate) fn new(config: &AriesNicConfig, begin: u64) -> Self {
+        let memory = CachedMemory::new(config.memory_bytes, config.amo_update);
         let mut domains = Domains::default();
         for &(handle, domain) in &config.domains {
             domains
-                .register(handle, domain, config.memory_bytes)
+                .register(handle, domain, memory.memory())
                 .expect("building the configuration has tried it");
         }
         Self {
             node: config.node,
-            memory: CachedMemory::new(config.memory_bytes, config.amo_update),
+            memory,
             domains,
             handles: VirtualHandleCam::default(),
             receives: Receives::new(config.request_timeout.times(PATIENCE), begin),
@@ -86,7 +89,7 @@ impl Responder {
     }
 
     /// Carries the request in `packet` out and writes the response into `out`. False when there is
-    /// nobody to answer, which is counted.
+    /// nobody to answer, which is counted, or when the collective unit sees to the answer.
     #[inline]
     pub(crate) fn serve(
         &mut self,
@@ -122,7 +125,11 @@ impl Responder {
             packet_id: request.packet_id,
             echo: request.echo,
             status,
+            joined: false,
         };
+        if collective.keeps(now, &response) {
+            return false;
+        }
         let emitted = out.fill(|flits| response.emit(&answer[..bytes], flits));
         debug_assert!(
             emitted.is_ok(),
@@ -187,6 +194,8 @@ impl Responder {
             Command::Control {
                 code: RUN_BLOCK_CODE,
             } => return self.block_arrived(request, data),
+            // What a probe puts goes nowhere.
+            Command::Control { code: PROBE_CODE } => Status::Done,
             Command::Control { code: RUN_CODE } => self.announced(request, data),
             Command::Control { code } => collective.serve(now, request, code, data),
         };
@@ -212,13 +221,17 @@ impl Responder {
     #[inline]
     fn put(&mut self, request: &Request, data: &[u8], event: bool) -> Result<usize, Status> {
         let at = self.locate(request, data.len(), Access::Put)?;
+        let source = request.source.bits();
+        if request.mdh == RUN_DOMAIN {
+            let memory = self.memory.memory();
+            self.checker.line(source, request.address, data, memory);
+        }
         let written = self.memory.write(at, data);
         written.map_err(|_| Status::OutOfBounds)?;
         if request.mdh == RUN_DOMAIN {
-            self.checker
-                .put(request.source.bits(), request.address, data);
+            self.checker.put(source, request.address, data);
         }
-        if event {
+        if event && !self.is_last_line(request, data) {
             let event = TargetEvent::Put {
                 source: request.source,
                 ssid: request.ssid,
@@ -229,6 +242,15 @@ impl Responder {
             self.event(event);
         }
         Ok(0)
+    }
+
+    /// Whether that was the last line of a block of a traffic run, all of which is there.
+    fn is_last_line(&mut self, request: &Request, data: &[u8]) -> bool {
+        let (source, memory) = (request.source.bits(), self.memory.memory());
+        request.mdh == RUN_DOMAIN
+            && self
+                .checker
+                .last_line(source, request.address, data, memory)
     }
 
     #[inline]
@@ -311,6 +333,7 @@ impl Responder {
         let event = TargetEvent::Transaction {
             source: request.source,
             ssid,
+            handle: self.handles.translate(request.key, request.mdh),
             data: word,
         };
         self.event(event);
@@ -349,7 +372,7 @@ impl Responder {
         }
     }
 
-    /// A block of a traffic run is in the memory.
+    /// A block of a traffic run is in the memory whose last line is too short to say so.
     fn block_arrived(&mut self, request: &Request, data: &[u8]) -> Result<usize, Status> {
         self.locate(request, 0, Access::Put)?;
         let word = data.first_chunk::<EVENT_BYTES>();
@@ -368,7 +391,9 @@ impl Responder {
             self.counters.receives_done += u64::from(failure.is_none());
             self.counters.receives_failed += u64::from(failure.is_some());
         }
-        if self.events.len() < self.most_events {
+        // Receives bound their own events.
+        let is_bounded = matches!(event, TargetEvent::Received { .. });
+        if is_bounded || self.events.len() < self.most_events {
             self.events.push_back(event);
             self.counters.target_events += 1;
         } else {

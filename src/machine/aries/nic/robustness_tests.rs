@@ -66,6 +66,7 @@ fn response(rng: &mut Rng) -> Vec<Flit> {
             0
         },
         status,
+        joined: false,
     };
     let mut flits = [Flit::IDLE; 14];
     let used = response.emit(&[7; MAX_DATA][..len as usize], &mut flits);

@@ -66,6 +66,8 @@ pub(super) struct Harm {
     pub duplicated_responses: u64,
     pub poisoned: u64,
     pub flipped: u64,
+    /// Held back beyond the time-out.
+    pub late: u64,
 }
 
 /// Two network interfaces and a network between them.
@@ -121,6 +123,7 @@ impl Pair {
             duplicated_responses,
             poisoned,
             flipped,
+            late,
         } = self.harm;
         let head = Head::parse(packet[0]).unwrap();
         if self.rng.chance(poisoned, 1000) {
@@ -136,7 +139,10 @@ impl Pair {
             false => 1 + u64::from(self.rng.chance(duplicated_responses, 1000)),
         };
         for _ in 0..copies {
-            let delay = STEP.times(1 + self.rng.below(self.spread));
+            let mut delay = STEP.times(1 + self.rng.below(self.spread));
+            if late > 0 && self.rng.chance(late, 1000) {
+                delay = delay + TIMEOUT.times(1 + self.rng.below(4));
+            }
             self.serial += 1;
             self.wire
                 .insert((self.now + delay, self.serial), (to, packet.clone()));
@@ -155,6 +161,7 @@ impl Pair {
             packet_id: request.packet_id,
             echo: request.echo,
             status: Status::Done,
+            joined: false,
         };
         let mut out = PacketBuf::new();
         out.fill(|flits| response.emit(&[], flits)).ok()?;

@@ -12,7 +12,8 @@ use super::outstanding::{Asker, Landing, Share};
 use super::request::word_of;
 use super::requester::{Answer, Ask, Requester};
 use super::virtual_node::{Target, VirtualNodes};
-use crate::nic::checker::{Announced, block_found};
+use crate::nic::block_lines::block_found;
+use crate::nic::checker::Announced;
 use crate::nic::runs::Runs;
 use crate::nic::stamp::{LINE, read_line};
 use crate::nic::{Answered, Block, Issuer, Message, RunRequest, Ways};
@@ -154,9 +155,9 @@ impl PacketIssuer<'_> {
             user: index.into(),
         };
         let how = (TransferOwner::Run, channel);
-        let bytes = self.memory.memory().size();
+        let memory = self.memory.memory();
         self.transfers
-            .queue(self.now, how, transfer, node, bytes)
+            .queue(self.now, how, transfer, node, memory)
             .is_ok()
     }
 }

@@ -4,7 +4,9 @@
 use super::domain::Domain;
 use super::interface::{Interface, Owner};
 use super::outstanding::MAX_OUTSTANDING;
-use super::test_bench::{KEY, MEMORY, NODES, Pair, TIMEOUT, at, config, get, post, whole_memory};
+use super::test_bench::{
+    Harm, KEY, MEMORY, NODES, Pair, TIMEOUT, at, config, get, post, whole_memory,
+};
 use super::traffic::RUN_DOMAIN;
 use super::virtual_node::VirtualNodes;
 use crate::nic::stamp::read_line;
@@ -114,15 +116,73 @@ fn blocks_are_accounted_for() {
     }
 }
 
+/// The last line has no room for a number that would tell it from one of a later block.
 #[test]
 fn blocks_that_may_be_on_their_way_are_not_overwritten() {
     let mut pair = bench();
     pair.harm.lost = 2;
-    let report = run(&mut pair, &spec(Operation::Put, 2_000, 400));
+    let spec = TrafficSpec {
+        addresses: 8,
+        ..spec(Operation::Put, 1_985, 400)
+    };
+    let report = run(&mut pair, &spec);
     assert!(report.timed_out > 0, "{report:?}");
     assert_right(&report, Operation::Put);
     // All addresses have been given up.
     assert!(report.sent < 800, "{report:?}");
+}
+
+/// Some packets take several time-outs, so that pieces of blocks that were given up come between
+/// those of the next ones to the same addresses, and answers after the end of their requests.
+#[test]
+fn what_comes_late_of_a_block_is_no_fault_of_the_next() {
+    for op in [Operation::Put, Operation::Get] {
+        for (size, late) in [(128, 50), (1_000, 10), (4_096, 5)] {
+            let mut pair = bench();
+            pair.spread = 500;
+            pair.harm = Harm {
+                lost: 1,
+                late,
+                ..Harm::default()
+            };
+            let report = run(&mut pair, &spec(op, size, 300));
+            assert_right(&report, op);
+            assert_eq!(report.sent, 600, "{op:?} {size}: {report:?}");
+            assert!(report.timed_out > 20, "{op:?} {size}: {report:?}");
+            assert!(report.acknowledged > 20, "{op:?} {size}: {report:?}");
+            assert_eq!(report.stale > 0, op == Operation::Put, "{report:?}");
+            let late = |nic: &Interface| nic.counters().late_responses;
+            assert!(pair.nics.iter().map(late).sum::<u64>() > 20);
+        }
+    }
+}
+
+/// A target that is started again has a new memory, and knows nothing of the run.
+#[test]
+fn runs_of_blocks_outlive_their_target() {
+    for (op, size) in [(Operation::Put, 4_096), (Operation::Get, 4_096)] {
+        let mut pair = bench();
+        let spec = TrafficSpec {
+            pattern: to(&[1]),
+            window: 64,
+            ..spec(op, size, 0)
+        };
+        pair.nics[0].start_traffic(pair.now, 5, spec).unwrap();
+        pair.run(Duration::from_ms(2));
+        let again = config(1).domain(RUN_DOMAIN, whole_memory());
+        pair.harm.lost = 1_000;
+        pair.run(TIMEOUT.times(3));
+        let before = pair.nics[0].traffic_report(None).unwrap();
+        assert!(before.timed_out > 8, "{before:?}");
+        pair.nics[1] = Interface::new(&again.build().unwrap(), pair.now);
+        pair.harm.lost = 0;
+        pair.run(TIMEOUT.times(3));
+        let after = pair.nics[0].traffic_report(None).unwrap();
+        assert!(after.acknowledged > before.acknowledged + 100, "{after:?}");
+        assert_eq!(after.phase, RunPhase::Running, "{op:?}: {after:?}");
+        assert_eq!(after.corrupted, 0, "{op:?}: {after:?}");
+        assert_eq!(after.unwritten > 0, op == Operation::Get, "{after:?}");
+    }
 }
 
 /// 16 MiB take 262,144 packets each; none of them is to be waited for.
@@ -186,7 +246,8 @@ fn blocks_go_on_to_others_when_one_target_is_gone() {
     }
     let spec = TrafficSpec {
         pattern: to(&[1, 2]),
-        ..spec(Operation::Put, 4_096, 200)
+        addresses: 8,
+        ..spec(Operation::Put, 4_097, 200)
     };
     // The one that is gone is so from the first block on.
     pair.ghost = Some(nobody);

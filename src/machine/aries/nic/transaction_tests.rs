@@ -25,6 +25,7 @@ fn a_transaction_completes_once_and_then_its_target_is_told() {
     let told = TargetEvent::Transaction {
         source: NODES[0],
         ssid: ssid.bits(),
+        handle: ALL,
         data: 4711,
     };
     assert_eq!(pair.target_events(), [told]);

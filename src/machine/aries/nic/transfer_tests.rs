@@ -1,3 +1,4 @@
+use super::bte::TransferOwner;
 use super::interface::Owner;
 use super::test_bench::*;
 use super::*;
@@ -148,6 +149,145 @@ fn a_fenced_transfer_waits_for_all_before_it() {
 }
 
 #[test]
+fn a_channel_does_not_wait_for_answers_between_short_transfers() {
+    let mut pair = Pair::new();
+    pair.spread = 300;
+    let (count, length) = (200_u64, 128);
+    for n in 0..count {
+        let at = n * length;
+        filled(&mut pair, 0, at, length as usize);
+        let told = BlockTransfer {
+            event: Some(n),
+            ..transfer(block_put(at), at, length)
+        };
+        start(&mut pair, 0, told);
+    }
+    let begin = pair.now;
+    let mut most = 0;
+    while pair.nics[0].transfers.open() > 0 {
+        pair.step();
+        most = most.max(pair.nics[0].requester.outstanding.slab.len());
+        let under_way = pair.nics[0].transfers.under_way();
+        assert!(under_way <= 128, "{under_way}");
+    }
+    // One after the other each would take two round trips of 300 us on average.
+    let took = pair.now.since(begin);
+    assert!(took < Duration::from_ms(6), "{took:?}");
+    assert!(most > 150, "{most}");
+    let mut told: Vec<u64> = pair
+        .target_events()
+        .iter()
+        .map(|event| match event {
+            TargetEvent::Transaction { data, .. } => *data,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    told.sort_unstable();
+    assert!(told.into_iter().eq(0..count), "each event once");
+    let ends = pair.completions();
+    assert!(ends.iter().all(|end| end.outcome == Outcome::Done));
+    assert_eq!(ends.len(), count as usize);
+    let all = (count * length) as usize;
+    assert_eq!(pair.read(0, 0, all), pair.read(1, 0, all));
+    // All SSIDs are back.
+    let now = pair.now;
+    assert!((0..511).all(|user| pair.nics[0].open(now, user).is_ok()));
+}
+
+#[test]
+fn transfers_without_bytes_hold_nobody_up() {
+    let mut pair = Pair::new();
+    let none = transfer(block_put(0), 0, 0);
+    let event = Some(1);
+    let fence = true;
+    // Each is begun by the end of the one before it, on a channel that was looked at already.
+    for (channel, transfer) in [
+        (3, none),
+        (2, BlockTransfer { fence, ..none }),
+        (
+            3,
+            BlockTransfer {
+                fence,
+                event,
+                ..none
+            },
+        ),
+        (0, BlockTransfer { fence, ..none }),
+        (1, BlockTransfer { event, ..none }),
+    ] {
+        start(&mut pair, channel, transfer);
+    }
+    pair.step();
+    let ended = pair.completions().len();
+    assert_eq!(
+        (ended, pair.nics[0].requester.outstanding.slab.len()),
+        (2, 2)
+    );
+    pair.drain();
+    assert_eq!(pair.completions().len(), 3);
+    assert_eq!(pair.target_events().len(), 2);
+}
+
+#[test]
+fn what_is_wholly_out_is_not_given_up() {
+    let mut pair = Pair::new();
+    pair.spread = 300;
+    let told = BlockTransfer {
+        event: Some(1),
+        ..transfer(block_put(0), 0, 1000)
+    };
+    let (out, waits) = (told, transfer(block_put(0), 0, 100_000));
+    for (channel, what) in [(0, out), (1, waits), (0, out), (1, waits)] {
+        start(&mut pair, channel, what);
+    }
+    while pair.nics[0].requester.outstanding.slab.len() < 600 {
+        pair.step();
+    }
+    let nic = &mut pair.nics[0];
+    let (transfers, transactions) = (&mut nic.transfers, &mut nic.transactions);
+    transfers.give_up(TransferOwner::User(0), transactions);
+    pair.drain();
+    let mut ends: Vec<(u64, Outcome)> = pair
+        .completions()
+        .iter()
+        .map(|c| (c.user, c.outcome))
+        .collect();
+    ends.sort_by_key(|end| end.0);
+    let (done, aborted) = (Outcome::Done, Outcome::Failed(Failure::Aborted));
+    assert_eq!(
+        ends,
+        [
+            (1000, done),
+            (1000, done),
+            (100_000, aborted),
+            (100_000, aborted)
+        ]
+    );
+    assert_eq!(pair.target_events().len(), 2, "both have told the target");
+}
+
+#[test]
+fn a_fence_also_waits_for_the_answers_of_its_own_channel() {
+    let mut pair = Pair::new();
+    pair.spread = 300;
+    start(&mut pair, 0, transfer(block_put(0), 0, 128));
+    let fenced = BlockTransfer {
+        fence: true,
+        ..transfer(block_put(0), 0, 64)
+    };
+    start(&mut pair, 0, fenced);
+    start(&mut pair, 0, transfer(block_put(0), 0, 32));
+    let mut ended = Vec::new();
+    while pair.nics[0].transfers.open() > 0 {
+        pair.step();
+        ended.extend(pair.completions().iter().map(|end| end.user));
+        let posted = pair.nics[0].counters().puts_posted;
+        assert!(posted <= 2 || !ended.is_empty(), "the fence was passed");
+    }
+    assert_eq!(ended[0], 128, "{ended:?}");
+}
+
+#[test]
 fn a_put_may_leave_an_event_when_all_of_it_is_there() {
     let mut pair = Pair::new();
     let told = BlockTransfer {
@@ -191,6 +331,55 @@ fn a_send_waits_for_a_receive_but_not_for_ever() {
     start(&mut pair, 0, transfer(wrong_key, 0, 10));
     assert_eq!(outcome(&mut pair), end, "the receive is for another key");
     assert!(pair.nics[1].counters().refused_not_ready > 20);
+}
+
+#[test]
+fn sends_do_not_wait_for_each_other_and_puts_not_for_sends_that_nobody_takes() {
+    let mut pair = Pair::new();
+    pair.spread = 300;
+    let (count, length) = (200_u64, 500);
+    for n in 0..count {
+        filled(&mut pair, 0, n * length, length as usize);
+        receive(&mut pair, 500_000 + n * length, length);
+        start(&mut pair, 0, transfer(SEND, n * length, length));
+    }
+    let begin = pair.now;
+    while pair.nics[0].transfers.open() > 0 {
+        pair.step();
+        let under_way = pair.nics[0].transfers.under_way();
+        assert!(under_way <= 24, "{under_way}");
+    }
+    // One after the other each would take two round trips of 300 us on average, the first of them
+    // in its channel.
+    let took = pair.now.since(begin);
+    assert!(took < Duration::from_ms(15), "{took:?}");
+    assert_eq!(pair.nics[1].counters().receives_done, count);
+    // Which message meets which receive is the network's choice.
+    let all = |pair: &mut Pair, nic, at| {
+        let mut all: Vec<_> = (0..count)
+            .map(|n| pair.read(nic, at + n * length, length as usize))
+            .collect();
+        all.sort_unstable();
+        all
+    };
+    let sent = all(&mut pair, 0, 0);
+    assert_eq!(all(&mut pair, 1, 500_000), sent);
+    pair.completions();
+    for _ in 0..20 {
+        start(&mut pair, 0, transfer(SEND, 0, length));
+    }
+    start(&mut pair, 0, transfer(block_put(0), 0, 10));
+    pair.run(Duration::from_ms(5));
+    assert_eq!(pair.completions()[0].user, 10, "the put");
+    for n in 0..20 {
+        receive(&mut pair, 500_000 + n * length, length);
+    }
+    pair.drain();
+    let ends = pair.completions();
+    assert!(ends.iter().all(|end| end.outcome == Outcome::Done));
+    assert_eq!(ends.len(), 20);
+    let now = pair.now;
+    assert!((0..511).all(|user| pair.nics[0].open(now, user).is_ok()));
 }
 
 #[test]

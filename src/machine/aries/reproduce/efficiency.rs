@@ -81,6 +81,7 @@ fn transaction(kind: Kind, i: usize) -> Vec<Flit> {
         packet_id,
         echo: 0,
         status: Status::Done,
+        joined: false,
     };
     let data = data(i);
     let mut flits = [Flit::IDLE; 2 * MAX_PACKET_FLITS];

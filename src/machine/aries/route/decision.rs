@@ -287,7 +287,7 @@ impl Routes {
         arrival: Arrival,
         live: PortMask,
         rng: &mut Rng,
-        load: impl Fn(u8) -> u32,
+        load: impl Loads,
     ) -> Result<Decision, Refusal> {
         let Arrival { port, kind, head } = arrival;
         if let Some(nic) = self.nic(head) {
@@ -347,7 +347,7 @@ impl Routes {
         let up_first = phase.wants_up(mode == Routing::OrderedNonMinimal);
         for (turn, up) in [up_first, !up_first].into_iter().enumerate() {
             let candidate = if up {
-                phase.up.and_then(|up| self.draw_up(up, draws, &|_| 0))
+                phase.up.and_then(|up| self.draw_up(up, draws, &NoLoads))
             } else {
                 phase
                     .minimal
@@ -365,7 +365,7 @@ impl Routes {
         phase: Intent,
         mode: Routing,
         rng: &mut Rng,
-        load: impl Fn(u8) -> u32,
+        load: impl Loads,
     ) -> Option<Decision> {
         let biases = match mode.adaptive_mode() {
             Some(mode) if phase.at_source => self.registers.bias[mode],
@@ -384,8 +384,8 @@ impl Routes {
         let up = self.pick_one(phase, true, rng, &load);
         match (minimal, up) {
             (Some(minimal), Some(up)) => {
-                let cost = biased(load(minimal.port), biases.minimal);
-                let up_cost = biased(load(up.port), biases.non_minimal);
+                let cost = biased(load.of(minimal.port), biases.minimal);
+                let up_cost = biased(load.of(up.port), biases.non_minimal);
                 if cost <= up_cost {
                     Some(phase.decision(minimal, false, false))
                 } else {
@@ -399,21 +399,15 @@ impl Routes {
     }
 
     /// The less loaded of two candidates of one kind.
-    fn pick_one(
-        &self,
-        phase: Intent,
-        up: bool,
-        rng: &mut Rng,
-        load: &impl Fn(u8) -> u32,
-    ) -> Option<Way> {
+    fn pick_one(&self, phase: Intent, up: bool, rng: &mut Rng, load: &impl Loads) -> Option<Way> {
         if !up {
             let part = phase.minimal?;
-            return Some(part.way(pick_port(part.ports, rng, load)));
+            return Some(part.way(pick_port(part.ports, rng, load, false)));
         }
         let up = phase.up?;
         let first = self.draw_up(up, rng, load)?;
         let second = self.draw_up(up, rng, load)?;
-        Some(if load(second.port) < load(first.port) {
+        Some(if load.of(second.port) < load.of(first.port) {
             second
         } else {
             first
@@ -421,15 +415,32 @@ impl Routes {
     }
 
     /// One candidate of the way up.
-    fn draw_up(&self, up: Up, draws: &mut impl Draws, load: &impl Fn(u8) -> u32) -> Option<Way> {
+    fn draw_up(&self, up: Up, draws: &mut impl Draws, load: &impl Loads) -> Option<Way> {
         Some(match self.draw(up, draws)? {
-            Step::Port(port) => Way {
-                port,
-                class: up.class,
-                non_minimal: true,
-            },
-            Step::Root(part) => part.way(pick_port(part.ports, draws, load)),
+            Step::Port(port) => {
+                load.drawn(port, true);
+                Way {
+                    port,
+                    class: up.class,
+                    non_minimal: true,
+                }
+            }
+            Step::Root(part) => part.way(pick_port(part.ports, draws, load, true)),
         })
+    }
+
+    /// What a load counts for at a packet's source, in that adaptive mode, on a minimal way or, if
+    /// `up`, another.
+    pub fn cost(&self, mode: usize, up: bool, load: u32) -> u32 {
+        let biases = self.registers.bias[mode & 3];
+        biased(
+            load,
+            if up {
+                biases.non_minimal
+            } else {
+                biases.minimal
+            },
+        )
     }
 
     /// Draws the next step of the way up: green, black or staying in either dimension, each router
@@ -515,6 +526,35 @@ impl Part {
     }
 }
 
+/// The loads that a decision goes by.
+pub trait Loads {
+    /// The load of a port.
+    fn of(&self, port: u8) -> u32;
+
+    /// A port was drawn as a candidate for a minimal way or, if `up`, for a part of another.
+    #[inline]
+    fn drawn(&self, port: u8, up: bool) {
+        let _ = (port, up);
+    }
+}
+
+impl<F: Fn(u8) -> u32> Loads for F {
+    #[inline]
+    fn of(&self, port: u8) -> u32 {
+        self(port)
+    }
+}
+
+/// Of packets that go by their hash, whatever the loads.
+struct NoLoads;
+
+impl Loads for NoLoads {
+    #[inline]
+    fn of(&self, _: u8) -> u32 {
+        0
+    }
+}
+
 /// Where draws come from: the generator, or the hash of an ordered packet.
 trait Draws {
     /// A number below `bound`, which is not 0.
@@ -545,14 +585,16 @@ impl Draws for HashDraws {
 
 /// The less loaded of two different ports of a set that is not empty.
 #[inline]
-fn pick_port<L: Draws>(ports: PortMask, draws: &mut L, load: &impl Fn(u8) -> u32) -> u8 {
+fn pick_port<L: Draws>(ports: PortMask, draws: &mut L, load: &impl Loads, up: bool) -> u8 {
     let choices = count(ports);
     let first = nth(ports, draws.below(choices));
+    load.drawn(first, up);
     if choices == 1 || !L::BY_LOAD {
         return first;
     }
     let second = nth(ports & !(1 << first), draws.below(choices - 1));
-    if load(second) < load(first) {
+    load.drawn(second, up);
+    if load.of(second) < load.of(first) {
         second
     } else {
         first

@@ -7,5 +7,5 @@ pub(crate) mod harness;
 pub mod registers;
 mod ways;
 
-pub use decision::{Arrival, Choice, Decision, Refusal};
+pub use decision::{Arrival, Choice, Decision, Loads, Refusal};
 pub use ways::Way;

@@ -133,6 +133,19 @@ impl Columns {
         self.active |= 1 << output;
     }
 
+    /// Flits in column buffers and on the way to them, by output tile and virtual channel.
+    pub(super) fn by_output<I: Items>(&self) -> [[u64; VCS]; TILES] {
+        let mut held = [[0; VCS]; TILES];
+        for (index, pipe) in self.pipes.iter().enumerate() {
+            let id = ColumnBufferId::at(index);
+            // Of the eight rows that the numbers have two do not exist.
+            if let Some(held) = held.get_mut(id.output()) {
+                held[id.vc()] += u64::from(I::flits(pipe));
+            }
+        }
+        held
+    }
+
     /// Flits in column buffers and on the way to them.
     pub(super) fn flits<I: Items>(&self) -> u64 {
         self.pipes
@@ -237,6 +250,9 @@ impl<I: Items> Tiles<I> {
         let item = self.read_column(output, current);
         let (slot, flits) = (item.slot, item.flits());
         self.loads.leave(output, flits);
+        if slot.is_head() && self.watch.is_some() {
+            self.watch_output(output, current, slot);
+        }
         if slot.is_last() {
             self.columns.outputs[output].current = Current::NONE;
         }
@@ -251,6 +267,21 @@ impl<I: Items> Tiles<I> {
             let tile = output - FIRST_PROCESSOR_TILE;
             self.netlink.push(tile, item, &mut self.pool);
             self.on_way_to_nics(tile, flits);
+        }
+    }
+
+    /// Tells the watch of a head that leaves a column buffer, or is thrown away.
+    #[cold]
+    fn watch_output(&mut self, output: usize, current: Current, slot: Slot) {
+        let (vc, source_row) = (current.vc(), current.source_row());
+        let id = ColumnBufferId::at_output(output, vc, source_row);
+        let discarded = match current.drains() {
+            0 => None,
+            Current::DEAD => Some("the link of its output is down"),
+            _ => Some("nothing left by its output for the forward-progress time"),
+        };
+        if let Some(head) = Head::parse(slot.flit()) {
+            self.watch_column(id, output, head, discarded);
         }
     }
 

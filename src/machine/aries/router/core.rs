@@ -6,8 +6,11 @@ use super::grain::{Flits, FreePackets, Packets};
 use super::load::LoadSteps;
 use super::tiles::{Ports, Tiles};
 use crate::chip::{Grain, RegisterError, RouterClock};
-use crate::machine::aries::route::registers::{AriesRegisters, PortKind, VCS};
+use crate::device::pipeline::Stage;
+use crate::machine::aries::route::decision::Routes;
+use crate::machine::aries::route::registers::{AriesRegisters, PortKind, PortMask, VCS};
 use crate::time::Time;
+use crate::trace::Watch;
 
 /// The 48 tiles of an Aries and its Netlink, the links excluded: [`Tiles`] of a
 /// [grain](super::grain), which is asked for once per call.
@@ -83,6 +86,10 @@ impl Core {
     as_tiles! {
         /// See [`Tiles::registers`].
         fn registers() -> &AriesRegisters;
+        /// See [`Tiles::routes`].
+        fn routes() -> &Routes;
+        /// See [`Tiles::live_ports`].
+        fn live_ports() -> PortMask;
         /// See [`Tiles::cycle`].
         fn cycle() -> u64;
         /// See [`Tiles::counters`].
@@ -99,6 +106,8 @@ impl Core {
         fn flits_by_stage() -> [u64; 3];
         /// See [`Tiles::stalls`].
         fn stalls() -> [u64; 3];
+        /// See [`Tiles::stages`].
+        fn stages(ports: u64) -> [Stage; 4];
         /// See [`Tiles::flits_inside`].
         fn flits_inside() -> u64;
         /// See [`Tiles::told_load`].
@@ -110,6 +119,8 @@ impl Core {
     }
 
     as_tiles_mut! {
+        /// See [`Tiles::watch`].
+        fn watch() -> &mut Option<Box<Watch>>;
         /// See [`Tiles::seed`].
         fn seed(seed: u64);
         /// See [`Tiles::set_dilation`].

@@ -107,10 +107,34 @@ impl Inputs {
     }
 
     #[inline]
-    fn sleep(&mut self, tile: usize, vc: usize) {
+    pub(super) fn sleep(&mut self, tile: usize, vc: usize) {
         self.ready[tile] &= !(1 << vc);
         if self.ready[tile] == 0 {
             self.active &= !(1 << tile);
+        }
+    }
+
+    /// The virtual channel of a tile whose turn it is, of those that can send something.
+    #[inline]
+    pub(super) fn next_vc(&mut self, tile: usize) -> usize {
+        let ready = self.ready[tile];
+        self.vc_turn[tile].arbitrate(ready).into()
+    }
+
+    /// Flits that have come of a virtual channel that is to begin a packet.
+    #[inline]
+    pub(super) fn before_head(&self, tile: usize, vc: usize) -> Option<u32> {
+        let state = &self.vcs[tile * VCS + vc];
+        (state.left == 0 && state.visible > 0).then_some(state.visible)
+    }
+
+    /// A whole packet was taken out of the queue.
+    #[inline]
+    pub(super) fn took(&mut self, tile: usize, vc: usize, flits: u8) {
+        let state = &mut self.vcs[tile * VCS + vc];
+        state.visible -= u32::from(flits);
+        if state.visible == 0 {
+            self.sleep(tile, vc);
         }
     }
 
@@ -272,10 +296,14 @@ impl<I: Items> Tiles<I> {
             kind: self.inputs.kinds[tile],
             head,
         };
-        let loads = &self.loads;
-        let decision = self
-            .routes
-            .choose(arrival, self.live, &mut self.rng, |port| loads.of(port, io));
+        let decision = if self.watch.is_some() {
+            let visible = self.inputs.vcs[tile * VCS + vc].visible;
+            self.watched_choice(arrival, (tile, vc), visible, io)
+        } else {
+            let loads = &self.loads;
+            self.routes
+                .choose(arrival, self.live, &mut self.rng, |port| loads.of(port, io))
+        };
         let Decision { way, kind } = match decision {
             Ok(decision) => decision,
             Err(why) => return self.refuse(tile, vc, head, why, io),
@@ -299,6 +327,9 @@ impl<I: Items> Tiles<I> {
         self.count(kind);
         self.loads.commit(output, head.length());
         self.send_to_row(id, item);
+        if self.watch.is_some() {
+            self.watch_row(tile, vc, sent, id);
+        }
         let left = if alone { 0 } else { head.length() - 1 };
         self.after_pop(tile, vc, item.flits(), left, column);
     }
@@ -333,7 +364,8 @@ impl<I: Items> Tiles<I> {
             .unwrap_or(first)
     }
 
-    fn count(&mut self, kind: Choice) {
+    #[inline]
+    pub(super) fn count(&mut self, kind: Choice) {
         let counters = &mut self.counters;
         *match kind {
             Choice::Transit => return,
@@ -365,6 +397,9 @@ impl<I: Items> Tiles<I> {
         };
         self.pool.unload(item, |_| ());
         self.takes_row_bus(tile, item.flits());
+        if self.watch.is_some() {
+            self.watch_refusal(tile, vc, head, why);
+        }
         let destination = head.destination();
         let number = tile as u8;
         self.events.push(match why {

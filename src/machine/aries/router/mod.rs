@@ -24,11 +24,15 @@ mod input;
 mod load;
 mod netlink;
 mod node;
+mod outlook;
+mod passing;
 pub mod pipeline;
 mod pool;
 pub mod register_map;
 mod rows;
+mod stages;
 mod tiles;
+mod watched;
 
 pub use self::core::Core;
 pub use super::route::registers;

@@ -29,19 +29,19 @@ const PACKET: u16 = phitwire_framing::aries::flit::MAX_PACKET_FLITS as u16;
 
 /// The way in from a NIC.
 #[derive(Clone, Copy, Debug)]
-struct NicInput {
+pub(super) struct NicInput {
     /// Flits in the link's input queues that have passed the stages before Netlink.
-    visible: [u32; VCS],
+    pub(super) visible: [u32; VCS],
     /// Flits still to come of the packet that each virtual channel has begun.
-    left: [u8; VCS],
+    pub(super) left: [u8; VCS],
     /// The processor tile (0 to 7) to which it goes.
     tile: [u8; VCS],
     /// Virtual channels that may move a flit.
-    ready: u8,
+    pub(super) ready: u8,
     /// Virtual channels that wait for room in a tile.
     stalled: u8,
     /// The virtual channel that moved last.
-    current: u8,
+    pub(super) current: u8,
 }
 
 /// The input queue of a processor tile, for requests and for responses.
@@ -71,7 +71,7 @@ struct TileOutput {
 #[derive(Debug)]
 pub(super) struct Netlink {
     pub(super) quiesced: bool,
-    nics: [NicInput; NICS],
+    pub(super) nics: [NicInput; NICS],
     inputs: [TileInput; PROCESSOR_TILES],
     outputs: [TileOutput; PROCESSOR_TILES],
     /// The tile (0 to 7) whose packet each NIC is taking, and how many flits of it are to come.
@@ -79,13 +79,15 @@ pub(super) struct Netlink {
     /// Flits of packets towards each NIC that its link has still to take.
     reserved: [u16; NICS],
     /// NICs that may have something to send to a tile.
-    inputs_active: u8,
+    pub(super) inputs_active: u8,
     /// NICs that may have something to take.
     outputs_active: u8,
     /// NICs from which a packet comes, and NICs to which one goes.
     pub(super) busy: [u8; 2],
     /// Processor tiles (0 to 7) whose output queue has something to take.
     outputs_filled: u8,
+    /// Flits or packets in its queues.
+    pub(super) held: u32,
     turn: u8,
 }
 
@@ -119,6 +121,7 @@ impl Netlink {
             outputs_active: 0,
             busy: [0; 2],
             outputs_filled: 0,
+            held: 0,
             turn: 0,
         }
     }
@@ -184,6 +187,7 @@ impl Netlink {
         let tile = (tile - FIRST_PROCESSOR_TILE) % PROCESSOR_TILES;
         let (input, half) = (&mut self.inputs[tile], vc / 4 % 2);
         let item = pool.pop(&mut input.fifos[half])?;
+        self.held -= 1;
         input.flits[half] -= u16::from(item.flits());
         input.taken[half] -= u16::from(item.flits());
         if input.room(half) >= PACKET {
@@ -252,6 +256,7 @@ impl Netlink {
     pub(super) fn push(&mut self, tile: usize, item: Item, pool: &mut Pool) {
         let output = &mut self.outputs[tile % PROCESSOR_TILES];
         pool.push(&mut output.fifo, item);
+        self.held += 1;
         output.flits += u16::from(item.flits());
     }
 
@@ -314,6 +319,13 @@ impl Netlink {
             begun.get_or_insert(choice);
         }
         begun
+    }
+
+    /// Flits in the input queues of processor tile number `tile` (0 to 7), of requests and of
+    /// responses, and in its queue towards the NICs.
+    pub(super) fn held_at(&self, tile: usize) -> ([u64; 2], u64) {
+        let (input, output) = (&self.inputs[tile], &self.outputs[tile]);
+        (input.flits.map(u64::from), output.flits.into())
     }
 
     /// Flits in Netlink.
@@ -401,6 +413,7 @@ impl<I: Items> Tiles<I> {
         let half = vc / 4;
         let input = &mut self.netlink.inputs[tile];
         self.pool.push(&mut input.fifos[half], item);
+        self.netlink.held += 1;
         input.flits[half] += u16::from(flits);
         if last {
             input.writer[half] = NONE;
@@ -465,6 +478,9 @@ impl<I: Items> Tiles<I> {
         let state = &mut netlink.nics[nic];
         state.left[vc] = head.length();
         state.tile[vc] = tile as u8;
+        if self.watch.is_some() {
+            self.watch_nic(nic, vc, tile, head);
+        }
         Some(head)
     }
 
@@ -524,6 +540,7 @@ impl<I: Items> Tiles<I> {
         let Some(item) = self.pool.pop(&mut output.fifo) else {
             unreachable!("what is visible is in the queue");
         };
+        netlink.held -= 1;
         let flits = item.flits();
         output.visible -= u16::from(flits);
         netlink.outputs_filled &= !(u8::from(output.visible == 0) << number);
@@ -545,6 +562,9 @@ impl<I: Items> Tiles<I> {
             self.columns.wake(0xf << first);
         } else if room >= PACKET {
             self.columns.wake(1 << (FIRST_PROCESSOR_TILE + number));
+        }
+        if item.slot.is_head() && self.watch.is_some() {
+            self.watch_to_nic(number, nic, item.slot);
         }
         self.push_to(FIRST_NIC_PORT + nic, item, io);
         self.passes_nic(1, nic, moved, flits)

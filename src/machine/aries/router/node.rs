@@ -11,13 +11,15 @@ use super::load::LoadSteps;
 use super::pipeline::CYCLE_PS;
 use super::tiles::Ports;
 use crate::chip::{Chip, ChipConfig, ChipCore, Links, RegisterError, calls_of_the_core};
-use crate::device::{NodeAccount, Registers, Rerouting};
+use crate::device::pipeline::Stage;
+use crate::device::{NodeAccount, PipelineReport, Registers, Rerouting};
 use crate::kit::below;
 use crate::link::{Change, EndStatus, LinkEvent, LinkPort};
 use crate::machine::aries::link::{AriesLcb, AriesLinkConfig};
 use crate::machine::aries::route::registers::{AriesRegisters, FIRST_NIC_PORT, PORTS, VCS};
 use crate::node::PortId;
 use crate::time::Time;
+use crate::trace::{Outlooks, Watch};
 
 /// The router of an Aries chip: 48 tiles and Netlink, with 40 network ports and 4 NIC ports, of
 /// which those with a link are in use. The NICs are nodes of their own.
@@ -123,6 +125,11 @@ impl ChipCore for Core {
         self.output_changed(port);
     }
 
+    #[inline]
+    fn watch(&mut self) -> Option<&mut Option<Box<Watch>>> {
+        Some(self.watch())
+    }
+
     fn link_event(port: PortId, event: LinkEvent) -> AriesEvent {
         AriesEvent::Link { port, event }
     }
@@ -159,6 +166,18 @@ impl ChipCore for Core {
         }
     }
 
+    fn pipeline(chip: &Aries) -> PipelineReport {
+        let [input, ..] = chip.core().stalls();
+        let ports = chip.links().in_use();
+        let mut stages = vec![
+            chip.input_stage(Stage::inside("input buffer", "flits", "port"))
+                .stalls(input),
+        ];
+        stages.extend(chip.core().stages(ports));
+        stages.push(chip.link_stage());
+        PipelineReport { stages }
+    }
+
     fn describe(chip: &Aries) -> Map<String, Value> {
         let registers = chip.core().registers();
         let facts = [
@@ -174,6 +193,10 @@ impl ChipCore for Core {
     }
 
     fn registers(chip: &mut Aries) -> Option<&mut dyn Registers> {
+        Some(chip)
+    }
+
+    fn outlook(chip: &Aries) -> Option<&dyn Outlooks> {
         Some(chip)
     }
 

@@ -14,6 +14,7 @@ use crate::machine::aries::router::harness::{packet, request};
 use crate::machine::aries::router::pipeline::{NETLINK_CYCLES, ZERO_LOAD_CYCLES};
 use crate::node::{Node, WakeReason};
 use crate::time::Duration;
+use crate::trace::{Flow, Passage, Tracing as _};
 
 type End = tests::End<harness::Aries>;
 type Net = tests::Net<Core, harness::Aries>;
@@ -199,6 +200,104 @@ fn a_link_that_goes_down_loses_its_packets_and_says_so() {
     assert!(net.events.iter().any(is_gone));
     let of_link = |event: &AriesEvent| matches!(event, AriesEvent::Link { port: 0, .. });
     assert!(net.events.iter().any(of_link));
+}
+
+#[test]
+fn a_watch_sees_the_decisions_that_are_counted() {
+    for grain in [RouterClock::FreeRunning, RouterClock::Paced { dilation: 1 }] {
+        let ports: Vec<PortId> = [NIC].into_iter().chain(0..40).collect();
+        let step = match grain {
+            RouterClock::FreeRunning => Duration::from_us(10),
+            RouterClock::Paced { .. } => Duration::from_ns(20),
+        };
+        let mut net = up(&ports, grain, step);
+        let (to, from) = (NodeId::new(1, 3, 0), NodeId::new(0, 0, 0));
+        let flow = Flow {
+            from: from.bits(),
+            to: to.bits(),
+        };
+        let later = net.now + Duration::from_ms(100_000);
+        net.chip.watch(net.now, flow, later);
+        net.send(0, 0..200, |id| {
+            request((1, 3), 0, Routing::Adaptive0, 9, id)
+        });
+        net.run_until("forwarding", |net| {
+            net.chip.counters().packets_forwarded >= 200
+        });
+        let watched = net.chip.watched(net.now, None);
+        assert_eq!((watched.passages.len(), watched.dropped), (200, 0));
+        let kind = |passage: &Passage| {
+            let choice = &passage.choices[0];
+            let departure = passage.departure.expect("it left");
+            assert_eq!(departure.port, choice.winner, "{choice:?}");
+            let won = choice
+                .candidates
+                .iter()
+                .filter(|one| one.number == choice.winner);
+            // Both kinds of way may lead by one port: the cheaper was taken.
+            won.min_by_key(|one| one.cost)
+                .expect("the winner is a candidate")
+                .kind
+                .clone()
+        };
+        let minimal = watched
+            .passages
+            .iter()
+            .filter(|passage| kind(passage) == "minimal")
+            .count();
+        let counters = net.chip.counters();
+        assert_eq!(minimal as u64, counters.minimal_decisions);
+        assert_eq!(200 - minimal as u64, counters.non_minimal_decisions);
+        let identities: std::collections::BTreeSet<_> = watched
+            .passages
+            .iter()
+            .filter_map(|passage| passage.identity)
+            .collect();
+        assert_eq!(identities.len(), 200, "each is known by its number");
+        let one = net.chip.watched(net.now, Some(17)).passages;
+        assert!(one.len() == 1 && one[0].arrived_ps.is_some());
+        let again = net.chip.watched(later, None);
+        assert!(
+            !again.armed && again.passages.is_empty(),
+            "it ends by itself"
+        );
+    }
+}
+
+#[test]
+fn a_watch_sees_what_a_dead_link_costs() {
+    let mut net = free_running(&[NIC, 0]);
+    let gone = NodeId::new(0, 1, 0);
+    let flow = Flow {
+        from: 0,
+        to: gone.bits(),
+    };
+    let now = Time::ZERO + Duration::from_ms(5_000);
+    let down = |lcb: &mut AriesLcb, input: &mut _| lcb.link_down(now, input);
+    net.chip.with_lcb(net.now, 0, down).expect("a link");
+    net.now = now;
+    net.chip.watch(now, flow, now + Duration::from_ms(100_000));
+    net.send(0, 0..3, |id| request((0, 1), 0, Routing::Adaptive0, 9, id));
+    (0..200).for_each(|_| net.step());
+    let watched = net.chip.watched(net.now, None);
+    let whys: Vec<_> = watched
+        .passages
+        .iter()
+        .map(|passage| passage.discarded.as_deref())
+        .collect();
+    assert_eq!(whys.len(), 3);
+    assert!(whys.iter().all(Option::is_some), "{whys:?}");
+}
+
+#[test]
+fn every_register_of_the_list_can_be_read() {
+    let mut net = free_running(&[NIC, 0]);
+    let registers = crate::device::Device::registers(&mut net.chip).expect("it has some");
+    let list = registers.list();
+    for name in list.iter().flat_map(crate::device::RegisterInfo::names) {
+        let read = registers.read(crate::device::RegisterName::Name(&name));
+        assert!(read.is_ok(), "{name}: {read:?}");
+    }
 }
 
 #[test]

@@ -33,6 +33,7 @@ use super::counters::AriesCounters;
 use super::grain::Items;
 use super::tiles::Tiles;
 use crate::chip::RegisterError;
+use crate::device::RegisterInfo;
 use crate::machine::aries::route::registers::{AriesRegisters, PORTS, PortKind, PortMask, VCS};
 use RegisterError::BadValue;
 
@@ -101,6 +102,123 @@ fn entry<'r>(registers: &'r mut AriesRegisters, name: [&str; 3]) -> Option<&'r m
     let mut tables = tables.by_name_mut().into_iter();
     let (_, table) = tables.find(|(name, _)| *name == table)?;
     table.get_mut(index.parse::<usize>().ok()?)
+}
+
+/// All registers of a router with these.
+pub(super) fn register_list(registers: &AriesRegisters) -> Vec<RegisterInfo> {
+    let kinds = format!("{{{}}}", KINDS.join(","));
+    let ports = (0..PORTS).filter(|&port| registers.ports.get(port).copied().flatten().is_some());
+    let ports = ports
+        .map(|port| format!("port{port}"))
+        .collect::<Vec<_>>()
+        .join(",");
+    let counters = (0..AriesCounters::COUNT).filter_map(AriesCounters::name);
+    let counters = counters.collect::<Vec<_>>().join(",");
+    let read = |name: String, bits, about: &str| RegisterInfo::new(name, false, bits, about);
+    let write = |name: String, bits, about: &str| RegisterInfo::new(name, true, bits, about);
+    let mut list = vec![
+        read("chip.id".into(), 32, "0x41524945, \"ARIE\""),
+        read("chip.{group,router}".into(), 9, "its place in the machine"),
+        read("chip.cycle".into(), 64, "cycles so far"),
+        read(
+            "chip.live_ports".into(),
+            44,
+            "ports whose link is up, one bit each",
+        ),
+        read(
+            "chip.ports_in_use".into(),
+            44,
+            "ports that have a link, one bit each",
+        ),
+        read(
+            "chip.flits_inside".into(),
+            64,
+            "flits in the tiles and in Netlink",
+        ),
+        read(
+            "chip.drained".into(),
+            1,
+            "no packet is on its way through the router",
+        ),
+        write(
+            "chip.quiesced".into(),
+            1,
+            "1: no packets are taken from the NICs",
+        ),
+        write(
+            "chip.forward_progress_ns".into(),
+            64,
+            "forward-progress time-out, emulated ns",
+        ),
+        write(
+            "chip.black_links".into(),
+            4,
+            "weight of \"stay\" in the black dimension, 1 to 15",
+        ),
+        write(
+            "chip.local_up_class".into(),
+            2,
+            "class on the way up in the target's own group",
+        ),
+        write(
+            "discard.{0..7}".into(),
+            48,
+            "by virtual channel: output tiles that discard; writing clears bits",
+        ),
+        read(
+            format!("load.{kinds}"),
+            4,
+            "load that neighbours behind such ports were told",
+        ),
+        write(
+            "blue_class.{target,middle}.{0..3}".into(),
+            2,
+            "class after a blue link, by the class before",
+        ),
+        write(
+            "root_class.{0..3}".into(),
+            2,
+            "class from the root on, by the class before",
+        ),
+        write(
+            "bias.{0..3}.{minimal,non_minimal}.shift".into(),
+            2,
+            "of an adaptive mode: the load is shifted by so much",
+        ),
+        write(
+            "bias.{0..3}.{minimal,non_minimal}.add".into(),
+            6,
+            "of an adaptive mode: then so much is added",
+        ),
+    ];
+    if !ports.is_empty() {
+        list.push(read(
+            format!("{{{ports}}}.kind"),
+            2,
+            "0 processor, 1 green, 2 black, 3 blue",
+        ));
+        list.push(read(
+            format!("{{{ports}}}.committed"),
+            32,
+            "flits inside that will leave by the port",
+        ));
+    }
+    for (name, table) in registers.tables[0].by_name() {
+        if let Some(last) = table.len().checked_sub(1) {
+            let name = format!("table.{kinds}.{name}.{{0..{last}}}");
+            list.push(write(
+                name,
+                44,
+                "route table for packets from such ports: ports, one bit each",
+            ));
+        }
+    }
+    list.push(read(
+        format!("counter.{{{counters}}}"),
+        64,
+        "a counter, as `stats` has it",
+    ));
+    list
 }
 
 impl<I: Items> Tiles<I> {

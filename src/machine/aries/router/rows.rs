@@ -13,6 +13,7 @@ use super::pipeline::{
 };
 use super::pool::{Fifo, Item, Pool, Slot};
 use super::tiles::Tiles;
+use super::watched::watch_switch;
 use crate::kit::below;
 use crate::kit::tiles::boxed;
 use crate::kit::{MatrixArbiter, Next, Room};
@@ -143,6 +144,16 @@ impl Rows {
         pipe.is_ready(now)
     }
 
+    /// Flits in row buffers and on the way to them, by subswitch and virtual channel.
+    pub(super) fn by_subswitch<I: Items>(&self) -> [[u64; VCS]; TILES] {
+        let mut held = [[0; VCS]; TILES];
+        for (index, pipe) in self.pipes.iter().enumerate() {
+            let id = RowBufferId::at(index);
+            held[id.subswitch()][id.vc()] += u64::from(I::flits(pipe));
+        }
+        held
+    }
+
     /// Flits in row buffers and on the way to them.
     pub(super) fn flits<I: Items>(&self) -> u64 {
         self.pipes
@@ -265,6 +276,9 @@ impl<I: Items> Tiles<I> {
         if slot.is_head() {
             switch.holder[row][vc] = requester as u8;
             switch.last[row][vc] = requester as u8;
+            if self.watch.is_some() {
+                watch_switch(&mut self.watch, self.cycle, (from, to), slot);
+            }
         }
         if slot.is_last() {
             pipe.tag = UNDECIDED;

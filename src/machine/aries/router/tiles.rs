@@ -33,6 +33,7 @@ use crate::machine::aries::route::registers::{
 };
 use crate::rng::Rng;
 use crate::time::Time;
+use crate::trace::Watch;
 
 /// The router core's view of its links: input queues on one side, output port logic on the other.
 ///
@@ -152,6 +153,8 @@ pub struct Tiles<I = Flits> {
     /// Ports whose link must be asked whether it is up.
     recheck: PortMask,
     progress: ForwardProgress<VCS>,
+    /// What packets that pass are written down in, while somebody watches.
+    pub(super) watch: Option<Box<Watch>>,
     grain: PhantomData<I>,
 }
 
@@ -178,6 +181,7 @@ impl<I: Items> Tiles<I> {
             live: 0,
             recheck: 0,
             progress: ForwardProgress::new(),
+            watch: None,
             grain: PhantomData,
         };
         tiles.configure();
@@ -225,9 +229,24 @@ impl<I: Items> Tiles<I> {
         self.routes.registers()
     }
 
+    /// How it decides.
+    pub fn routes(&self) -> &Routes {
+        &self.routes
+    }
+
+    /// Ports whose link is up, as far as known.
+    pub fn live_ports(&self) -> PortMask {
+        self.live
+    }
+
     /// Cycles that have passed, executed or jumped over.
     pub fn cycle(&self) -> u64 {
         self.cycle
+    }
+
+    /// Where the watch over packets is kept.
+    pub fn watch(&mut self) -> &mut Option<Box<Watch>> {
+        &mut self.watch
     }
 
     /// What has been counted.
@@ -259,6 +278,9 @@ impl<I: Items> Tiles<I> {
     /// the stages of the input block.
     #[inline]
     pub fn arrived(&mut self, port: usize, vc: usize, flits: u32) {
+        if self.watch.is_some() {
+            self.watch_arrival(self.cycle, port, vc, flits);
+        }
         self.enter(self.cycle, port, below::<VCS>(vc), flits);
     }
 
@@ -319,6 +341,11 @@ impl<I: Items> Tiles<I> {
 
     /// Runs until nothing can move without new input.
     pub fn run<P: Ports>(&mut self, io: &mut P) {
+        // Who watches wants to see the stages.
+        if I::PACKETS && !I::TIMED && self.watch.is_none() {
+            self.look_at_links(io);
+            self.pass_directly(io);
+        }
         while let Some(next) = self.next_cycle() {
             self.cycle = next;
             self.step(io);
@@ -355,15 +382,7 @@ impl<I: Items> Tiles<I> {
         self.counters.executed_cycles += 1;
         io.begin_cycle(now);
         self.deliver(now);
-        while self.recheck != 0 {
-            let port = self.recheck.trailing_zeros() as usize;
-            self.recheck &= self.recheck - 1;
-            let live = u64::from(port < PORTS && io.is_active(port)) << port;
-            if self.live & 1 << port != live {
-                self.live ^= 1 << port;
-                self.loads.ways_changed();
-            }
-        }
+        self.look_at_links(io);
         self.netlink_output_stage(io);
         self.output_stage(io);
         self.subswitch_stage();
@@ -373,6 +392,20 @@ impl<I: Items> Tiles<I> {
             self.update_loads(io);
         }
         self.cycle = now + 1;
+    }
+
+    /// Sees which links are up, of those that something happened to.
+    #[inline]
+    fn look_at_links<P: Ports>(&mut self, io: &P) {
+        while self.recheck != 0 {
+            let port = self.recheck.trailing_zeros() as usize;
+            self.recheck &= self.recheck - 1;
+            let live = u64::from(port < PORTS && io.is_active(port)) << port;
+            if self.live & 1 << port != live {
+                self.live ^= 1 << port;
+                self.loads.ways_changed();
+            }
+        }
     }
 
     /// Wakes who has something to do from cycle `now` on.

@@ -6,6 +6,8 @@ mod direct;
 
 pub use direct::DragonflyCase;
 
+use phitwire_framing::aries::packet::MAX_JOINED;
+
 use crate::device::LinkFault;
 use crate::machine::aries::link::MIN_SET_FRAME_BYTES;
 use crate::machine::aries::nic::Collective;
@@ -13,6 +15,7 @@ use crate::machine::aries::nic::CollectiveSpec;
 use crate::machine::aries::topology::{
     Arrangement, Dragonfly, DragonflySettings, DragonflySpec, Shape, check as check_topology,
 };
+use crate::net::Profile;
 use crate::nic::{Operation, TrafficPattern, TrafficSpec, Ways};
 use crate::rng::Rng;
 use crate::sim::LinkSpec;
@@ -235,6 +238,14 @@ impl Soaked for AriesLinks {
 
     fn generate(spec: &DragonflySpec) -> Result<Dragonfly, String> {
         spec.generate().map_err(|error| error.to_string())
+    }
+
+    /// A response may answer several puts.
+    fn messages_of_packet(spec: &DragonflySpec) -> u64 {
+        match spec.settings.profile {
+            Profile::Live => 1 + MAX_JOINED as u64,
+            Profile::Paper => 1,
+        }
     }
 
     fn case(seed: u64, how: Late) -> Case<Self> {

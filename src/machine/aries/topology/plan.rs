@@ -77,8 +77,14 @@ impl Dragonfly {
             .request_timeout(Duration::from_ms(self.settings.request_timeout_ms))
             .incarnation(runtime.incarnation)
             .seed(runtime.seed ^ u64::from(nic))
+            .joined_answers(self.profile(runtime) == Profile::Live)
             .build()
             .map_err(|error| PlanError::Refused(format!("`{name}`: {error}")))
+    }
+
+    /// The profile that counts.
+    fn profile(&self, runtime: &Runtime) -> Profile {
+        runtime.profile.unwrap_or(self.settings.profile)
     }
 
     fn link_config(
@@ -88,7 +94,7 @@ impl Dragonfly {
         runtime: &Runtime,
     ) -> Result<AriesLinkConfig, PlanError> {
         let (link, settings) = (&self.links[id], &self.settings);
-        let mut sets = match runtime.profile.unwrap_or(settings.profile) {
+        let mut sets = match self.profile(runtime) {
             Profile::Paper => SetProfile::paper(),
             Profile::Live => SetProfile::live(),
         };

@@ -6,12 +6,14 @@ use phitwire_framing::yarc::phit::Phit;
 use super::BlackWidow;
 use super::length::Pace;
 use super::slow::Slow;
+use crate::device::pipeline::Stage;
 use crate::kit::bits;
 use crate::machine::blackwidow::link::IdealEnds;
 use crate::machine::blackwidow::route::registers::{ChipRegisters, PORTS};
 use crate::machine::blackwidow::router::{Core, Ports};
 use crate::sim::direct::exchange::{Exchange, Set};
 use crate::sim::direct::model::{self, ChipView, NO_SLOT, PortAccount, Stream};
+use crate::trace::Watch;
 
 type Arrivals = crate::sim::direct::exchange::Arrivals<BlackWidow>;
 
@@ -79,6 +81,10 @@ impl Ports for Window<'_> {
             return None;
         }
         ends.second(port, vc)
+    }
+    /// Also of phits that come later in this window: who only looks may know them.
+    fn nth(&self, port: usize, vc: usize, behind: usize) -> Option<Phit> {
+        self.lanes.ends.nth(port, Vc::from_index(vc), behind)
     }
     #[inline]
     fn pop(&mut self, port: usize, vc: usize) -> Option<Phit> {
@@ -234,6 +240,8 @@ impl DirectRouter {
         let coming = self.lanes.ends.receive(port, cycles, phits);
         for (vc, cycles) in coming.into_iter().enumerate() {
             self.lanes.coming[port * 2 + vc] = cycles;
+            let come = bits(cycles).map(|cycle| base + cycle as u64);
+            self.core.watch_announced(port, vc, come);
             for cycle in bits(cycles) {
                 self.core.announce(base + cycle as u64, vc, 1 << port);
             }
@@ -316,12 +324,22 @@ impl model::DirectRouter<BlackWidow> for DirectRouter {
         self.core.phits_inside() + self.lanes.ends.queued() + u64::from(waiting.sum::<u32>())
     }
 
+    fn stages(&self, ports: u64) -> Vec<Stage> {
+        let [_, row, column] = self.core.stalls();
+        let [rows, columns, maintenance] = self.core.stages(ports);
+        vec![rows.stalls(row), columns.stalls(column), maintenance]
+    }
+
     fn set_link(&mut self, cycle: u64, port: usize, up: bool) {
         // What happened before does not know of it.
         self.core.run_until(cycle, &mut NoPorts);
         let down = &mut self.lanes.down;
         *down = *down & !(1 << port) | u64::from(!up) << port;
         self.core.output_changed(port);
+    }
+
+    fn watch(&mut self) -> Option<&mut Option<Box<Watch>>> {
+        Some(self.core.watch())
     }
 
     fn view(&self) -> ChipView {

@@ -24,6 +24,7 @@ use phitwire_framing::yarc::memory::write_phits;
 use phitwire_framing::yarc::packet::{EopStatus, Vc, eop_status, head_vc};
 use phitwire_framing::yarc::phit::Phit;
 
+use crate::device::{Device, PipelineReport};
 use crate::link::EndStatus;
 use crate::link::impair::Netem;
 use crate::machine::blackwidow::link::{INPUT_PHITS, InputQueue, Lcb};
@@ -110,6 +111,10 @@ impl CycleModel for BlackWidow {
 
     fn end(router: &Yarc, port: PortId) -> Option<&Lcb> {
         router.lcb(port)
+    }
+
+    fn pipeline(router: &Yarc) -> PipelineReport {
+        Device::pipeline(router)
     }
 
     fn view(router: &Yarc) -> ChipView {

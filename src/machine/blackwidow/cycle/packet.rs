@@ -12,6 +12,8 @@ use phitwire_framing::yarc::packet::{
 };
 use phitwire_framing::yarc::phit::{CONTENT_MASK, Phit, PhitKind};
 
+use crate::machine::blackwidow::router::identity_of;
+
 /// Phits of a reply (paper, section 4.1: the smallest packet).
 pub(crate) const REPLY_PHITS: usize = 4;
 /// Bits of a birth that a packet carries; what is under way longer is dated wrongly.
@@ -108,6 +110,21 @@ fn pattern(key: u64, index: usize) -> u32 {
     key.rotate_left(7 * index as u32) as u32 & CONTENT_MASK
 }
 
+/// Places by which the number of a request is turned, so that its low bits are where those of a
+/// transaction id are, by which a router that watches tells packets apart.
+const TURN: u32 = 16;
+
+/// The bits of a phit turned so that low ones come highest, or back.
+#[inline]
+const fn turned(content: u32) -> u32 {
+    (content << TURN | content >> (22 - TURN)) & CONTENT_MASK
+}
+
+#[inline]
+const fn turned_back(content: u32) -> u32 {
+    (content >> TURN | content << (22 - TURN)) & CONTENT_MASK
+}
+
 #[inline]
 fn body(content: u32) -> u32 {
     Phit::new(PhitKind::Body, content).to_bits()
@@ -142,7 +159,7 @@ impl Packet {
         phits[0] = request_head(name.dest);
         phits[1] = body(second_phit(hash, pattern(key, 1) as u8 & 0x7f));
         phits[2] = body(u32::from(name.source));
-        phits[3] = body(name.sequence);
+        phits[3] = body(turned(name.sequence));
         phits[4] = body(name.birth);
         for (index, phit) in phits.iter_mut().enumerate().take(len - 1).skip(5) {
             *phit = body(pattern(key, index));
@@ -175,6 +192,14 @@ impl Packet {
             phits,
             len: len as u8,
         }
+    }
+
+    /// What routers that watch know it by.
+    pub(super) fn identity(&self) -> u64 {
+        let phits = &self.phits[..usize::from(self.len)];
+        let content = |at: usize| phits.get(at).map(|&phit| Phit::from_bits(phit).content());
+        let response = content(0).is_some_and(|head| head_vc(head) == Vc::Response);
+        identity_of(response, content).unwrap_or(0)
     }
 
     /// Virtual channel.
@@ -259,7 +284,7 @@ fn read(phits: &[u32], whole: bool, seal: Seal) -> Delivery {
         vc,
         dest: head_dest(head),
         source: content(2) as u16,
-        sequence: content(3),
+        sequence: turned_back(content(3)),
         birth: content(4),
     };
     let reply = Name {
@@ -294,7 +319,7 @@ fn is_request(phits: &[u32], name: Name, hash: u16, key: u64) -> bool {
     // The name was read from these; what is left to compare is their kind, and the source's upper
     // bits.
     wrong |= phits[2] ^ body(u32::from(name.source));
-    wrong |= phits[3] ^ body(name.sequence);
+    wrong |= phits[3] ^ body(turned(name.sequence));
     wrong |= phits[4] ^ body(name.birth);
     for (index, &phit) in phits.iter().enumerate().take(phits.len() - 1).skip(5) {
         wrong |= phit ^ body(pattern(key, index));

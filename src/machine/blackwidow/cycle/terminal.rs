@@ -92,6 +92,13 @@ impl Terminal {
         tally.misrouted += u64::from(name.dest != self.processor);
         self.common.trace.add(now);
         self.common.trace.add(key);
+        if let Some(witness) = &mut shared.witness {
+            let born = name.born(now).min(now);
+            match name.vc {
+                Vc::Request => witness.arrived(name.source.into(), name.dest.into(), born, now),
+                Vc::Response => witness.answered(name.dest.into(), born, now),
+            }
+        }
         if name.vc == Vc::Request {
             let hash = if shared.format.hashed_ways { hash } else { 0 };
             tally.overtaken += u64::from(self.is_overtaken(name, hash));
@@ -258,7 +265,15 @@ impl model::Terminal<BlackWidow> for Terminal {
         let dest = shared.format.numbers[to as usize];
         let name = Name::request(self.processor, dest, head.sequence, head.birth);
         shared.request_sent(name.key(), head.birth);
-        Packet::request(name, hash, shared.format.request_phits, shared.format.seal)
+        let seal = shared.format.seal;
+        let packet = Packet::request(name, hash, shared.format.request_phits, seal);
+        if let Some(witness) = &mut shared.witness {
+            let ends = (self.common.number, to.into());
+            let reply = Packet::reply(name.reply(), seal);
+            let identities = || [packet.identity(), reply.identity()];
+            witness.sent(ends, head.birth, identities);
+        }
+        packet
     }
 
     fn reply(name: Name, shared: &mut Shared) -> Packet {

@@ -125,6 +125,11 @@ impl<const PORTS: usize> IdealEnds<PORTS> {
         self.ring(port, vc).nth(1)
     }
 
+    /// The phit of `vc` so many behind the next one, left in place.
+    pub fn nth(&self, port: usize, vc: Vc, behind: usize) -> Option<Phit> {
+        self.ring(port, vc).nth(u32::try_from(behind).ok()?)
+    }
+
     /// Takes the next phit of `vc`; a credit for it is to go back.
     #[inline]
     pub fn pop(&mut self, port: usize, vc: Vc) -> Option<Phit> {

@@ -291,6 +291,13 @@ impl InputQueue {
         self.rings[vc.index()].phits.nth(1)
     }
 
+    /// The phit of `vc` so many behind the next one, left in place.
+    pub fn nth(&self, vc: Vc, behind: usize) -> Option<Phit> {
+        self.rings[vc.index()]
+            .phits
+            .nth(u32::try_from(behind).ok()?)
+    }
+
     /// Takes the next phit of `vc`.
     ///
     /// # Panics
@@ -356,5 +363,9 @@ impl ReceiveBuffer for InputQueue {
 
     fn queued(&self) -> u64 {
         self.rings.iter().map(|ring| u64::from(ring.len())).sum()
+    }
+
+    fn queued_of(&self, vc: usize) -> u64 {
+        self.rings[vc].len().into()
     }
 }

@@ -21,6 +21,7 @@ use crate::link::lanes::MAX_UNIT_WORDS;
 
 mod acks;
 mod data;
+mod glance;
 mod ideal;
 pub(crate) mod input_queue;
 pub(crate) mod lcb;
@@ -32,6 +33,7 @@ mod resequencer;
 mod retry_buffer;
 mod transmit;
 
+pub(crate) use glance::glance;
 pub use ideal::{INPUT_PHITS, IdealEnds, ideal_credits};
 pub use input_queue::{InputQueue, Verdict};
 pub use lcb::{Lcb, MIN_FRAME_BYTES};
@@ -42,6 +44,9 @@ pub const STANDARD: LinkStandard = LinkStandard {
     rates: &rates::ALL,
     max_packet_phits: MAX_PACKET_PHITS as u8,
 };
+
+/// What its virtual channels are called, by number (paper, section 4.2).
+pub const VC_NAMES: [&str; 2] = ["request", "response"];
 
 // Counts of credits travel as control words have them, and a rejected packet can be kept.
 const _: () = assert!(VC_ACK_MASK == (1 << CREDIT_BITS) - 1);

@@ -13,16 +13,20 @@ use super::port::Port;
 use super::requester::{Answer, Completion, Outcome, PostError, Requester, slice_of};
 use super::responder::Responder;
 use crate::kit::Events;
-use crate::link::LinkEvent;
+use crate::link::{LinkEvent, LinkPort};
 use crate::machine::blackwidow::link::{InputQueue, Lcb};
 use crate::nic::checker::ANNOUNCE_ADDRESS;
 use crate::nic::memory::Memory;
 use crate::nic::periods::Periods;
+use crate::nic::programs::{Answer as Ended, Programs};
 use crate::nic::runs::Runs;
 use crate::nic::traffic::Source;
 use crate::nic::traffic_report::TrafficReport;
-use crate::nic::traffic_spec::{SpecError, TrafficSpec};
-use crate::nic::{Answered, Issuer, Message, RunRequest};
+use crate::nic::traffic_spec::{Operation, SpecError, TrafficSpec};
+use crate::nic::{
+    Answered, Issuer, Message, ProbeError, ProbeLog, ProbeOutcome, ProbeSpec, RunRequest,
+    probed_address,
+};
 use crate::node::{Node, PortId, WakeReason, Wakeup};
 use crate::rng::Rng;
 use crate::time::Time;
@@ -69,6 +73,7 @@ pub struct BlackWidowNic {
     /// What no part counts by itself.
     counters: NicCounters,
     events: Events<NicEvent>,
+    pub(super) probes: ProbeLog,
     now: Time,
 }
 
@@ -90,6 +95,7 @@ impl BlackWidowNic {
             runs: Runs::default(),
             counters: NicCounters::default(),
             events: Events::new(MAX_EVENTS),
+            probes: ProbeLog::default(),
             now,
             config,
         }
@@ -155,6 +161,49 @@ impl BlackWidowNic {
         self.post(now, dest, Request::Read { address, len })
     }
 
+    /// Asks for a local program.
+    pub(super) fn post_for_program(
+        &mut self,
+        now: Time,
+        dest: u16,
+        request: &Request,
+    ) -> Result<Tid, PostError> {
+        let ports = &mut self.ports;
+        self.requester
+            .issue(now, dest, request, Asker::Program, ports)
+    }
+
+    /// Sends a probe.
+    pub(super) fn post_probe(&mut self, now: Time, spec: &ProbeSpec) -> Result<Tid, ProbeError> {
+        let len = u8::try_from(spec.bytes).unwrap_or(u8::MAX);
+        let request = match spec.op {
+            Operation::Put => Request::Write {
+                // Within the addresses of probes, so that it can be sent by any way.
+                address: probed_address(spec.address),
+                data: [0; 32],
+                len,
+            },
+            Operation::Get => Request::Read {
+                address: spec.address,
+                len,
+            },
+            Operation::Amo => return Err(ProbeError::Impossible),
+        };
+        let ports = &mut self.ports;
+        let issued = self
+            .requester
+            .issue(now, spec.to, &request, Asker::Probe, ports);
+        issued.map_err(|error| match error {
+            PostError::TooMany | PostError::QueueFull => ProbeError::Full,
+            _ => ProbeError::Impossible,
+        })
+    }
+
+    /// The local programs.
+    pub(super) fn programs_mut(&mut self) -> &mut Programs {
+        &mut self.responder.programs
+    }
+
     /// The end of a posted request, in the order of their ends.
     pub fn poll_completion(&mut self) -> Option<Completion> {
         self.requester.poll_completion()
@@ -188,6 +237,16 @@ impl BlackWidowNic {
     /// Requests, the user's and the traffic driver's, that wait for their response.
     pub fn outstanding(&self) -> u32 {
         self.requester.outstanding.slab.len()
+    }
+
+    /// The links with what has come in and has not been looked at.
+    pub(super) fn link_ports(&self) -> impl Iterator<Item = (usize, &LinkPort<Lcb>)> {
+        self.ports.iter().map(|port| &port.link).enumerate()
+    }
+
+    /// Requests and responses that wait for each link.
+    pub(super) fn waiting_for_links(&self) -> impl Iterator<Item = (usize, [u64; 2])> {
+        self.ports.iter().map(Port::waiting).enumerate()
     }
 
     /// This processor's memory.
@@ -240,6 +299,16 @@ impl BlackWidowNic {
             .start(now, spec, source, |processor| Some(processor.into()))
     }
 
+    /// Keeps runs that start from now on out of the last `bytes` of the memories.
+    pub(super) fn reserve_memory(&mut self, bytes: u64) {
+        self.runs.reserve(bytes);
+    }
+
+    /// Writes of others carried out here so far.
+    pub(super) fn writes_served(&self) -> u64 {
+        self.responder.counters.writes_served
+    }
+
     /// Ends the issuing of the run that is going on, if any; outstanding messages are waited for.
     pub fn stop_traffic(&mut self) {
         self.runs.stop();
@@ -265,6 +334,25 @@ impl BlackWidowNic {
         } = &answer;
         let request = match pending.asker {
             Asker::User => return self.requester.complete(now, answer),
+            Asker::Program => {
+                let ended = match outcome {
+                    Outcome::TimedOut => Ended::Unknown,
+                    Outcome::Refused { .. } => Ended::Refused,
+                    Outcome::Written => Ended::Done(&[]),
+                    Outcome::Read { data, len } => Ended::Done(&data[..usize::from(*len)]),
+                };
+                let name = answer.tid.bits().into();
+                return self.responder.programs.ended(name, ended);
+            }
+            Asker::Probe => {
+                let ended = match outcome {
+                    Outcome::TimedOut => ProbeOutcome::TimedOut,
+                    Outcome::Refused { .. } => ProbeOutcome::Refused,
+                    Outcome::Written | Outcome::Read { .. } => ProbeOutcome::Done,
+                };
+                let times = (pending.posted, now);
+                return self.probes.ended(answer.tid.bits().into(), times, ended);
+            }
             Asker::Run(request) => request,
         };
         let answered = match outcome {

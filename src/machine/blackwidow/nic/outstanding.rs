@@ -37,6 +37,10 @@ impl Tid {
 pub(crate) enum Asker {
     /// The caller that posted; answered by a completion.
     User,
+    /// A local program.
+    Program,
+    /// A probe.
+    Probe,
     /// The traffic driver.
     Run(RunRequest),
 }

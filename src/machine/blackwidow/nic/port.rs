@@ -12,9 +12,9 @@ use crate::machine::blackwidow::link::Lcb;
 use crate::time::Time;
 
 /// Requests that wait for the link, over what is in its retry buffer already.
-const REQUEST_QUEUE: usize = 1024;
+pub(super) const REQUEST_QUEUE: usize = 1024;
 /// Responses that wait for the link before the port stops taking requests.
-const RESPONSE_QUEUE: usize = 64;
+pub(super) const RESPONSE_QUEUE: usize = 64;
 
 /// The packet of one virtual channel that is being put together from its phits.
 #[derive(Clone, Debug, Default)]
@@ -43,6 +43,11 @@ impl Port {
             assemblies: Default::default(),
             counters: NicCounters::default(),
         }
+    }
+
+    /// Requests and responses that wait for the link.
+    pub(crate) fn waiting(&self) -> [u64; 2] {
+        [self.requests.len() as u64, self.responses.len() as u64]
     }
 
     /// Whether a request would go straight into the link.

@@ -6,7 +6,9 @@ use phitwire_framing::yarc::phit::Phit;
 
 use super::counters::NicCounters;
 use crate::nic::checker::{ANNOUNCE_ADDRESS, Announced, Announcement, Checker, Purpose};
+use crate::nic::is_probed;
 use crate::nic::memory::Memory;
+use crate::nic::programs::{Programs, is_registered};
 use crate::nic::traffic_spec::Operation;
 
 /// The memory of a processor and what is known of the traffic runs that write into it.
@@ -14,6 +16,7 @@ use crate::nic::traffic_spec::Operation;
 pub(crate) struct Responder {
     processor: u16,
     pub memory: Memory,
+    pub programs: Programs,
     pub checker: Checker,
     pub counters: NicCounters,
 }
@@ -23,6 +26,7 @@ impl Responder {
         Self {
             processor,
             memory: Memory::new(memory_bytes),
+            programs: Programs::default(),
             checker: Checker::default(),
             counters: NicCounters::default(),
         }
@@ -55,6 +59,8 @@ impl Responder {
                 let announced = self.announced(source, &data[..usize::from(len)]);
                 announced.map(|()| done)
             }
+            // What a probe puts goes nowhere.
+            Request::Write { address, .. } if is_probed(address) => Ok(done),
             Request::Write { address, data, len } => {
                 let written = self.write(source, address, &data[..usize::from(len)]);
                 written.map(|()| done)
@@ -73,19 +79,30 @@ impl Responder {
 
     #[inline]
     fn write(&mut self, source: u16, address: u64, data: &[u8]) -> Result<(), Status> {
-        if self.memory.write(address, data).is_err() {
+        let is_program_s = is_registered(address);
+        let is_written = match is_program_s {
+            true => self.programs.write(address, data),
+            false => self.memory.write(address, data).is_ok(),
+        };
+        if !is_written {
             self.counters.refused_out_of_range += 1;
             return Err(Status::OutOfRange);
         }
         self.counters.writes_served += 1;
-        self.checker.put(source.into(), address, data);
+        if !is_program_s {
+            self.checker.put(source.into(), address, data);
+        }
         Ok(())
     }
 
     fn read(&mut self, address: u64, len: u8) -> Result<[u8; 32], Status> {
         let mut data = [0; 32];
-        let read = self.memory.read(address, &mut data[..usize::from(len)]);
-        if read.is_err() {
+        let out = &mut data[..usize::from(len)];
+        let is_read = match is_registered(address) {
+            true => self.programs.read(address, out),
+            false => self.memory.read(address, out).is_ok(),
+        };
+        if !is_read {
             self.counters.refused_out_of_range += 1;
             return Err(Status::OutOfRange);
         }

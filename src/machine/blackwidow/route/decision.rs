@@ -68,6 +68,31 @@ impl ChipPorts {
     }
 }
 
+/// A decision taken apart, for people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Explanation {
+    /// The destination lies below: its bits say which logical port, and the map which that is.
+    Down {
+        /// The logical port.
+        logical: u8,
+        /// The port.
+        port: u8,
+    },
+    /// A table entry says by which ports it goes up.
+    Up {
+        /// The entry.
+        entry: u8,
+        /// Ports that may be used.
+        ports: u64,
+        /// The hash of a packet that goes by it.
+        hash: u16,
+        /// What the hash is taken modulo: ports that it spreads over.
+        spread: u8,
+    },
+    /// Nothing leads there.
+    Nowhere,
+}
+
 /// One routing-table entry, prepared for comparison.
 #[derive(Clone, Copy, Debug, Default)]
 struct Entry {
@@ -169,6 +194,31 @@ impl TileRoutes {
             candidates &= !(1 << index);
         }
         Decision::Refused(Refusal::Unroutable)
+    }
+
+    /// How a decision for such a packet comes about.
+    pub fn explain(&self, request: RouteRequest) -> Explanation {
+        let destination = request.destination & 0x7fff;
+        if self.root.contains(destination) {
+            let logical = (destination >> self.down_shift) & self.down_mask;
+            let port = self.port_map.get(usize::from(logical));
+            return port.map_or(Explanation::Nowhere, |&port| Explanation::Down {
+                logical: logical as u8,
+                port,
+            });
+        }
+        let matches = |index: &usize| {
+            let entry = &self.entries[*index];
+            let in_use = self.entries_in_use >> index & 1 != 0;
+            in_use && destination & entry.compared == entry.location
+        };
+        let found = (0..TABLE_ENTRIES).rev().find(matches);
+        found.map_or(Explanation::Nowhere, |index| Explanation::Up {
+            entry: index as u8,
+            ports: self.entries[index].usable,
+            hash: self.hash(destination, request.hash_bits.unwrap_or(0)),
+            spread: self.entries[index].spread,
+        })
     }
 
     /// The down route (section 5.2): shift, mask, and the map from logical to physical ports.

@@ -120,6 +120,16 @@ impl Columns {
         self.pipes.iter().map(|pipe| u64::from(pipe.len())).sum()
     }
 
+    /// The same by output tile and virtual channel.
+    pub(super) fn by_output(&self) -> [[u64; 2]; PORTS] {
+        let mut held = [[0; 2]; PORTS];
+        for (index, pipe) in self.pipes.iter().enumerate() {
+            let id = ColumnBufferId::at(index);
+            held[id.output()][id.vc()] += u64::from(pipe.len());
+        }
+        held
+    }
+
     /// Lets an output look again at what waits for it.
     #[inline]
     pub(super) fn wake(&mut self, output: usize) {
@@ -181,6 +191,9 @@ impl Core {
             }
             self.columns.outputs[below::<PORTS>(output)].current = current;
             self.columns.moved[current.vc()] |= 1 << output;
+            if self.watch.is_some() {
+                self.watch_output(output, current);
+            }
         } else if requests[current.vc()] >> current.source_row() & 1 == 0 {
             self.columns.active &= !(1 << output);
             return;
@@ -201,6 +214,21 @@ impl Core {
         }
         self.columns.pushed |= 1 << output;
         io.push(output, from_slot(slot));
+    }
+
+    /// Tells the watch of a head that is about to leave a column buffer.
+    #[cold]
+    fn watch_output(&mut self, output: usize, current: Current) {
+        let (vc, source_row) = (current.vc(), current.source_row());
+        let id = ColumnBufferId::at_output(output, vc, usize::from(source_row));
+        let pipe = &self.columns.pipes[id.index()];
+        let slot = self.columns.rings[id.index()].0[pipe.front()];
+        let discarded = match current.drains() {
+            0 => None,
+            Current::DEAD => Some("the link of its output is down"),
+            _ => Some("nothing left by its output for the forward-progress time"),
+        };
+        self.watch_column(id, slot, (output, vc), discarded);
     }
 
     /// Gives an idle output to a packet: which, from where, and whether it is to be discarded.

@@ -20,11 +20,15 @@ use super::input::{ANNOUNCED_SLOTS, Inputs};
 use super::maintenance::Maintenance;
 use super::pipeline::{INPUT_CYCLES, Wake};
 use super::rows::Rows;
-use crate::kit::{Calendar, ForwardProgress, below};
+use crate::device::pipeline::Stage;
+use crate::kit::{Calendar, ForwardProgress, below, tiles};
+use crate::machine::blackwidow::link::VC_NAMES;
 use crate::machine::blackwidow::route::TileRoutes;
+use crate::machine::blackwidow::route::adaptive::{COLUMN_BUFFER_PHITS, ROW_BUFFER_PHITS};
 use crate::machine::blackwidow::route::decision::ChipPorts;
 use crate::machine::blackwidow::route::registers::{ChipRegisters, PORTS};
 use crate::time::Time;
+use crate::trace::Watch;
 
 /// The router core's view of its links: input queues on one side, output port logic on the other.
 ///
@@ -34,6 +38,14 @@ pub trait Ports {
     fn front(&self, port: usize, vc: usize) -> Option<Phit>;
     /// The phit behind the one at the front: the hash bits that routing may need.
     fn second(&self, port: usize, vc: usize) -> Option<Phit>;
+    /// The phit so many behind the one at the front, for those who only look.
+    fn nth(&self, port: usize, vc: usize, behind: usize) -> Option<Phit> {
+        match behind {
+            0 => self.front(port, vc),
+            1 => self.second(port, vc),
+            _ => None,
+        }
+    }
     /// Takes the phit at the front of an input queue; its place becomes free.
     fn pop(&mut self, port: usize, vc: usize) -> Option<Phit>;
     /// Whether a whole packet of maximum length can be sent now (virtual cut-through, paper,
@@ -99,6 +111,8 @@ pub struct Core {
     /// See [`stalls`](Self::stalls).
     pub(super) stalls: [u64; 3],
     progress: ForwardProgress<2>,
+    /// What packets that pass are written down in, while somebody watches.
+    pub(super) watch: Option<Box<Watch>>,
 }
 
 impl Core {
@@ -119,6 +133,7 @@ impl Core {
             events: EventQueue::default(),
             stalls: [0; 3],
             progress: ForwardProgress::new(),
+            watch: None,
         };
         core.registers.tiles.resize(PORTS, None);
         core.compile_routes();
@@ -147,9 +162,19 @@ impl Core {
             .set_timeout_ns(self.registers.forward_progress_ns);
     }
 
+    /// Where the watch over packets is kept.
+    pub fn watch(&mut self) -> &mut Option<Box<Watch>> {
+        &mut self.watch
+    }
+
     /// The configuration registers.
     pub fn registers(&self) -> &ChipRegisters {
         &self.registers
+    }
+
+    /// How the tile of a port decides, if it is in use.
+    pub fn routes(&self, port: usize) -> Option<&TileRoutes> {
+        self.routes.get(port)?.as_deref()
     }
 
     /// Cycles that have passed, executed or jumped over.
@@ -174,6 +199,9 @@ impl Core {
     /// the stages of the input block.
     #[inline]
     pub fn arrived(&mut self, port: usize, vc: usize, phits: u32) {
+        if self.watch.is_some() {
+            self.watch_arrival(self.cycle, port, vc, phits);
+        }
         let port_vc = (below::<PORTS>(port) * 2 + below::<2>(vc)) as u8;
         self.inputs
             .arrivals
@@ -317,6 +345,32 @@ impl Core {
     /// Phits in row buffers and in column buffers, and on the wires to them.
     pub fn phits_by_stage(&self) -> [u64; 2] {
         [self.rows.phits(), self.columns.phits()]
+    }
+
+    /// Row buffers by subswitch, column buffers by output tile, and maintenance packets, with what
+    /// they hold. Tiles that packets between `ports`, one bit each, do not pass are left out, unless
+    /// they hold something.
+    pub fn stages(&self, ports: u64) -> [Stage; 3] {
+        let buffers = tiles::COLUMNS as u64;
+        let mut rows = Stage::inside("row buffer", "phits", "subswitch")
+            .channels(&VC_NAMES)
+            .capacity([buffers * u64::from(ROW_BUFFER_PHITS); 2]);
+        let mut columns = Stage::inside("column buffer", "phits", "tile")
+            .channels(&VC_NAMES)
+            .capacity([buffers * u64::from(COLUMN_BUFFER_PHITS); 2]);
+        let [of_row, of_column] = [self.rows.by_subswitch(), self.columns.by_output()];
+        for tile in 0..PORTS {
+            let crossed = tiles::is_crossed(ports, tile);
+            if crossed || of_row[tile] != [0; 2] {
+                rows.holds(tile, of_row[tile]);
+            }
+            if ports >> tile & 1 != 0 || of_column[tile] != [0; 2] {
+                columns.holds(tile, of_column[tile]);
+            }
+        }
+        let gathered = self.maintenance.phits();
+        let maintenance = Stage::inside("maintenance", "phits", "router").single("held", gathered);
+        [rows, columns, maintenance]
     }
 
     /// How often something has had to wait: in an input queue for a place in a row buffer, in a row

@@ -2,13 +2,14 @@
 
 use phitwire_framing::yarc::packet::Vc;
 
+use super::register_map::register_list;
 use super::{RouterEvent, Yarc};
 use crate::device::{
-    DeviceError, DeviceEvent, EndAccount, LinkEnd, LinkFault, LinkView, RegisterName, Registers,
-    Units,
+    DeviceError, DeviceEvent, EndAccount, LinkEnd, LinkFault, LinkView, RegisterInfo, RegisterName,
+    Registers, Units,
 };
 use crate::link::{EndStatus, LinkControlBlock};
-use crate::machine::blackwidow::link::{InputQueue, Lcb};
+use crate::machine::blackwidow::link::{InputQueue, Lcb, VC_NAMES};
 use crate::time::Time;
 
 impl LinkView for Lcb {
@@ -34,6 +35,7 @@ impl LinkView for Lcb {
 
 impl LinkEnd for Lcb {
     const LINK: &'static str = "YARC";
+    const VC_NAMES: &'static [&'static str] = &VC_NAMES;
 
     fn suffer(&mut self, now: Time, fault: LinkFault, input: &mut InputQueue) -> bool {
         match fault {
@@ -87,5 +89,9 @@ impl Registers for Yarc {
             register: register.to_string(),
             why: why.into(),
         })
+    }
+
+    fn list(&self) -> Vec<RegisterInfo> {
+        register_list(&self.core().registers().tiles)
     }
 }

@@ -330,6 +330,10 @@ impl Core {
             Some(Some(routes)) => routes.decide(request),
             _ => Decision::Refused(Refusal::Unroutable),
         };
+        if self.watch.is_some() {
+            let visible = self.inputs.vcs[port * 2 + vc].visible;
+            self.watch_decision((port, vc), (head, visible), (request, decision), io);
+        }
         match decision {
             Decision::Port(out) => {
                 self.send_head(port, vc, out & 7, 1 << (out >> 3 & 7), false, io);
@@ -342,6 +346,9 @@ impl Core {
                 }
                 let columns = preferred_columns(credits, columns);
                 let column = self.inputs.column_turn[port].pick(columns);
+                if self.watch.is_some() {
+                    self.watch_columns((port, vc), head, (credits, column_mask(ports)), column);
+                }
                 self.send_head(port, vc, column, row_mask(ports, column), true, io);
             }
             // The next phit's arrival wakes the channel.
@@ -376,6 +383,9 @@ impl Core {
         }
         self.inputs.vcs[port * 2 + vc].flow = column;
         self.send_to_row(id, to_slot(phit) | Slot::from(rows) << SLOT_MASK_SHIFT);
+        if self.watch.is_some() {
+            self.watch_row((port, vc), phit, id);
+        }
         self.after_pop(port, vc, phit);
     }
 

@@ -19,12 +19,15 @@ mod harness;
 mod input;
 mod maintenance;
 mod node;
+mod outlook;
 pub mod pipeline;
 pub mod register_map;
 mod rows;
+mod watched;
 
 pub use self::core::{Core, MAX_ANNOUNCED_CYCLES, Ports};
 pub use super::route::registers;
 pub use counters::RouterCounters;
 pub use event::RouterEvent;
 pub use node::{Yarc, YarcConfig};
+pub(crate) use watched::identity_of;

@@ -12,12 +12,14 @@ use super::register_map::register_address;
 use crate::chip::{
     Chip, ChipConfig, ChipCore, Links, RegisterError, RouterClock, calls_of_the_core,
 };
-use crate::device::{NodeAccount, Registers};
+use crate::device::pipeline::Stage;
+use crate::device::{NodeAccount, PipelineReport, Registers};
 use crate::link::{Change, EndStatus, LinkConfig, LinkEvent};
 use crate::machine::blackwidow::link::Lcb;
 use crate::machine::blackwidow::route::registers::{ChipRegisters, PORTS};
 use crate::node::PortId;
 use crate::time::Time;
+use crate::trace::{Outlooks, Watch};
 
 /// A YARC chip: 64 tiles, of which those with a link are in use.
 pub type Yarc = Chip<Core>;
@@ -33,6 +35,9 @@ impl Ports for Links<Lcb> {
     #[inline]
     fn second(&self, port: usize, vc: usize) -> Option<Phit> {
         self.input(port)?.second(Vc::from_index(vc))
+    }
+    fn nth(&self, port: usize, vc: usize, behind: usize) -> Option<Phit> {
+        self.input(port)?.nth(Vc::from_index(vc), behind)
     }
     #[inline]
     fn pop(&mut self, port: usize, vc: usize) -> Option<Phit> {
@@ -84,6 +89,11 @@ impl ChipCore for Core {
         }
     }
 
+    #[inline]
+    fn watch(&mut self) -> Option<&mut Option<Box<Watch>>> {
+        Some(self.watch())
+    }
+
     fn link_event(port: PortId, event: LinkEvent) -> RouterEvent {
         RouterEvent::Link { port, event }
     }
@@ -110,9 +120,26 @@ impl ChipCore for Core {
         }
     }
 
+    fn pipeline(chip: &Yarc) -> PipelineReport {
+        let [input, row, column] = chip.core().stalls();
+        let ports = chip.links().in_use();
+        let mut stages = vec![
+            chip.input_stage(Stage::outside("input buffer", "phits", "port"))
+                .stalls(input),
+        ];
+        let [rows, columns, maintenance] = chip.core().stages(ports);
+        stages.extend([rows.stalls(row), columns.stalls(column), maintenance]);
+        stages.push(chip.link_stage());
+        PipelineReport { stages }
+    }
+
     fn describe(chip: &Yarc) -> Map<String, Value> {
         let tiles = chip.core().registers().tiles.iter().flatten().count();
         Map::from_iter([("tiles_in_use".to_owned(), json!(tiles))])
+    }
+
+    fn outlook(chip: &Yarc) -> Option<&dyn Outlooks> {
+        Some(chip)
     }
 
     fn registers(chip: &mut Yarc) -> Option<&mut dyn Registers> {

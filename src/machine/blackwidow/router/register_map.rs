@@ -25,6 +25,7 @@
 use super::core::Core;
 use super::counters::RouterCounters;
 pub use crate::chip::RegisterError;
+use crate::device::RegisterInfo;
 use crate::machine::blackwidow::route::is_supported_count;
 use crate::machine::blackwidow::route::registers::{
     NO_PORT, PORTS, PortKind, Subtree, TABLE_ENTRIES, TileRegisters,
@@ -189,6 +190,72 @@ pub fn register_address(name: &str) -> Option<u16> {
             Some(TILES_AT + tile * 64 + offset)
         }
     }
+}
+
+/// All registers of a chip with these tiles.
+pub(super) fn register_list(tiles: &[Option<TileRegisters>]) -> Vec<RegisterInfo> {
+    let used = (0..tiles.len()).filter(|&tile| tiles[tile].is_some());
+    let used: Vec<usize> = used.collect();
+    let counters = RouterCounters::COUNT.saturating_sub(1);
+    let chip = [
+        (false, 32, "0x59415243, \"YARC\""),
+        (true, 64, "forward-progress time-out, emulated ns"),
+        (false, 64, "ports in use, one bit each"),
+        (false, 64, "cycles so far"),
+        (
+            true,
+            64,
+            "ports whose requests are discarded; writing clears bits",
+        ),
+        (
+            true,
+            64,
+            "ports whose responses are discarded; writing clears bits",
+        ),
+    ];
+    let of_chip = CHIP_NAMES.into_iter().zip(chip).zip(0..);
+    let of_chip = of_chip.map(|((name, (writable, bits, about)), address)| {
+        RegisterInfo::new(format!("chip.{name}"), writable, bits, about).at(address)
+    });
+    let mut list: Vec<RegisterInfo> = of_chip.collect();
+    let about = "counters, in the order in which `stats` has them";
+    let counters = RegisterInfo::new(format!("counter.{{0..{counters}}}"), false, 64, about);
+    list.push(counters.at(COUNTERS_AT));
+    let Some(first) = used.first() else {
+        return list;
+    };
+    let names = used.iter().map(usize::to_string).collect::<Vec<_>>();
+    let names = names.join(",");
+    let mut of_tile = |name: &str, offset, bits, about: &str| {
+        let info = RegisterInfo::new(format!("tile{{{names}}}.{name}"), true, bits, about);
+        list.push(info.at(TILES_AT + *first as u16 * 64 + offset));
+    };
+    let plain = [
+        (
+            2,
+            "where its link leads: 0 down, 1 up, 2 sideways; the next tile's is 0x40 further",
+        ),
+        (15, "root detect: location of the subtree below"),
+        (15, "root detect: bits of it that are not compared"),
+        (4, "down route: the destination is shifted by so much"),
+        (15, "down route: then these bits are the logical port"),
+        (4, "first hash bit in use"),
+        (64, "ports of its virtual router, one bit each"),
+    ];
+    for ((name, (bits, about)), offset) in TILE_NAMES.into_iter().zip(plain).zip(0..) {
+        of_tile(name, offset, bits, about);
+    }
+    let about = "routing table: location in bits 14:0, mask in bits 30:16";
+    of_tile("table.{0..7}.subtree", TABLE_SUBTREE_AT, 31, about);
+    of_tile(
+        "table.{0..7}.ports",
+        TABLE_PORTS_AT,
+        64,
+        "routing table: ports, one bit each",
+    );
+    let about = "ports of eight logical ports, a byte each; 0xff is none";
+    of_tile("port_map.{0..7}", PORT_MAP_AT, 64, about);
+    list
 }
 
 /// The name of the register at `address`.

@@ -9,6 +9,7 @@ use super::core::{Core, SLOT_EOP, SLOT_HEAD, SLOT_KIND_MASK, SLOT_MASK_SHIFT, Sl
 use super::pipeline::{
     BUFFERS, COLUMN_CYCLES, ColumnBufferId, ROW_CREDIT_CYCLES, Ring, RowBufferId, RowPipe, Wake,
 };
+use super::watched::watch_switch;
 use crate::kit::below;
 use crate::kit::pipe::RING_PLACES;
 use crate::kit::tiles::boxed;
@@ -100,6 +101,16 @@ impl Rows {
     pub(super) fn phits(&self) -> u64 {
         self.pipes.iter().map(|pipe| u64::from(pipe.len())).sum()
     }
+
+    /// The same by subswitch and virtual channel.
+    pub(super) fn by_subswitch(&self) -> [[u64; 2]; PORTS] {
+        let mut held = [[0; 2]; PORTS];
+        for (index, pipe) in self.pipes.iter().enumerate() {
+            let id = RowBufferId::at(index);
+            held[id.subswitch()][id.vc()] += u64::from(pipe.len());
+        }
+        held
+    }
 }
 
 impl Core {
@@ -134,9 +145,13 @@ impl Core {
         }
         let (subswitch, cycle) = (id.subswitch(), self.cycle as u32);
         let credits = self.columns.credits_of_subswitch(subswitch, id.vc(), cycle);
-        self.rows.subswitches[subswitch]
+        let row = self.rows.subswitches[subswitch]
             .row_turn
-            .arbitrate(preferred_rows(credits, rows))
+            .arbitrate(preferred_rows(credits, rows));
+        if self.watch.is_some() {
+            self.watch_rows(id, slot, (credits, rows), row);
+        }
+        row
     }
 
     /// A free place of a column buffer has become known at its subswitch.
@@ -232,6 +247,9 @@ impl Core {
         if kind == SLOT_HEAD {
             switch.lane_turn[row].grant(lane as u8);
             switch.holders = switch.holders & !outputs | request;
+            if let Some(watch) = &mut self.watch {
+                watch_switch(watch, now, (from, to), slot);
+            }
         } else if kind == SLOT_EOP {
             pipe.tag = UNDECIDED;
             switch.holders |= outputs;

@@ -5,6 +5,7 @@ use prefetch_index::prefetch_index;
 use super::T3e;
 use super::credits::{CYCLE_BITS, CYCLES, Returned};
 use super::terminal::places;
+use crate::device::pipeline::Stage;
 use crate::kit::bits;
 use crate::machine::t3e::format::{Flit, FlitKind, Header, VCS};
 use crate::machine::t3e::link::{Depths, IdealEnd};
@@ -13,6 +14,7 @@ use crate::machine::t3e::router::{
 };
 use crate::sim::direct::exchange::{Arrivals, Exchange};
 use crate::sim::direct::model::{self, ChipView, NO_SLOT, PortAccount};
+use crate::trace::Watch;
 
 /// A router with its links.
 #[derive(Debug)]
@@ -84,6 +86,16 @@ impl DirectRouter {
             let arrivals = core::mem::take(slot);
             credited.add(port, arrivals.credits);
             flits |= arrivals.phits << (PORT_CYCLES * port);
+        }
+        if self.crossbar.watch().is_some() {
+            for place in bits(flits) {
+                let (port, cycle) = (place / PORT_CYCLES, place % PORT_CYCLES);
+                let flit = exchange.read.phits[(first + port) * size + cycle];
+                if let FlitKind::Data(vc) = flit.control.kind() {
+                    let cycle = base + cycle as u64;
+                    self.crossbar.watch_announced(cycle, port, vc.into());
+                }
+            }
         }
         for place in bits(flits) {
             let (port, cycle) = (place / PORT_CYCLES, place % PORT_CYCLES);
@@ -292,6 +304,14 @@ impl model::DirectRouter<T3e> for DirectRouter {
             overflows: self.links.overflows,
             ..view(self.crossbar.counters())
         }
+    }
+
+    fn stages(&self, ports: u64) -> Vec<Stage> {
+        vec![self.crossbar.stage(ports)]
+    }
+
+    fn watch(&mut self) -> Option<&mut Option<Box<Watch>>> {
+        Some(self.crossbar.watch())
     }
 
     fn set_link(&mut self, cycle: u64, port: usize, up: bool) {

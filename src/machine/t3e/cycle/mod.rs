@@ -27,6 +27,7 @@ use serde_json::{Map, Value};
 use self::credits::Returned;
 use self::packet::Assembly;
 use self::terminal::{Format, Reply, Terminal, channel};
+use crate::device::{Device, PipelineReport};
 use crate::link::impair::Netem;
 use crate::machine::t3e::CYCLE_PS;
 use crate::machine::t3e::format::{Flit, FlitKind, PacketBuf, VCS, vc};
@@ -100,6 +101,10 @@ impl CycleModel for T3e {
 
     fn end(router: &T3eRouter, port: PortId) -> Option<&FlitEnd> {
         router.lcb(port)
+    }
+
+    fn pipeline(router: &T3eRouter) -> PipelineReport {
+        Device::pipeline(router)
     }
 
     fn view(router: &T3eRouter) -> ChipView {

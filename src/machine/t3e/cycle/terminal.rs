@@ -116,6 +116,14 @@ impl Terminal {
             let overtaken = seen.is_overtaken(from.into(), message.birth as u32, u32::MAX);
             shared.tally.overtaken += u64::from(overtaken);
         }
+        if let Some(witness) = &mut shared.witness {
+            match command.is_response() {
+                true => witness.answered(self.processor.into(), message.birth, now),
+                false => {
+                    witness.arrived(from.into(), self.processor.into(), message.birth, now);
+                }
+            }
+        }
         let key = message.key(command);
         let tally = &mut shared.tally;
         tally.arrived_packets += 1;
@@ -262,6 +270,11 @@ impl model::Terminal<T3e> for Terminal {
         };
         let [command, _] = shared.format.commands();
         shared.request_sent(message.key(command), head.birth);
+        if let Some(witness) = &mut shared.witness {
+            let ends = (self.common.number, to.into());
+            let identity = u64::from(message.name) & ((1 << Name::ID_BITS) - 1);
+            witness.sent(ends, head.birth, || [identity; 2]);
+        }
         message.request(command, self.processor, shared.format.ordered)
     }
 

@@ -18,6 +18,15 @@ pub mod vc {
     /// Deterministic channels.
     pub const DETERMINISTIC: core::ops::Range<usize> = 0..4;
 
+    /// What they are called, by number (paper, section 5).
+    pub const NAMES: [&str; super::VCS] = [
+        "request VC0",
+        "request VC1",
+        "response VC0",
+        "response VC1",
+        "adaptive",
+    ];
+
     /// The deterministic channel of requests or responses on VC0 or VC1.
     #[inline]
     pub const fn of(response: bool, vc: u8) -> usize {

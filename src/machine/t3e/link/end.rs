@@ -15,7 +15,7 @@ use crate::link::lanes::LaneWatch;
 use crate::link::outgoing::Outgoing;
 use crate::link::{EndStatus, LinkControlBlock, LinkEvent};
 use crate::machine::t3e::format::{
-    BURST_FLITS, Burst, Control, Flit, FlitKind, MAINTENANCE_FLITS, VCS,
+    BURST_FLITS, Burst, Control, Flit, FlitKind, MAINTENANCE_FLITS, VCS, vc,
 };
 use crate::packets::PacketEnd;
 use crate::time::{Duration, Time};
@@ -456,6 +456,11 @@ impl LinkView for FlitEnd {
         self.counters.for_each(visit);
     }
 
+    fn bad_checks(&self) -> u64 {
+        let own = &self.counters;
+        self.carrier.bad_checks() + own.rx_header_errors + own.rx_data_errors
+    }
+
     fn account(&self) -> EndAccount {
         let carrier = self.carrier.account();
         EndAccount {
@@ -475,6 +480,7 @@ impl LinkView for FlitEnd {
 
 impl LinkEnd for FlitEnd {
     const LINK: &'static str = "T3E";
+    const VC_NAMES: &'static [&'static str] = &vc::NAMES;
 
     fn suffer(&mut self, now: Time, fault: LinkFault, input: &mut FlitInput) -> bool {
         match fault {

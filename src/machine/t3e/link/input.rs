@@ -129,4 +129,8 @@ impl ReceiveBuffer for FlitInput {
     fn queued(&self) -> u64 {
         self.buffer.flits()
     }
+
+    fn queued_of(&self, vc: usize) -> u64 {
+        self.buffer.len(vc).into()
+    }
 }

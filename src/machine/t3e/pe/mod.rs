@@ -13,15 +13,16 @@ use self::barrier_run::BarrierRun;
 use self::runs::Runs;
 use crate::device::{
     self, BarrierRuns, Device, DeviceError, DeviceEvent, LinkFault, LinkView, NodeAccount,
-    RegisterName, Registers, TrafficRuns,
+    PipelineReport, RegisterInfo, RegisterName, Registers, TrafficRuns,
 };
 use crate::machine::t3e::barrier::{BarrierShell, Message, Operation, State, UNITS, UnitNumber};
-use crate::machine::t3e::format::FlitKind;
+use crate::machine::t3e::format::{FlitKind, Name};
 use crate::machine::t3e::link::{FlitEnd, FlitLinkConfig};
 use crate::machine::t3e::router::barriers::message_flit;
+use crate::nic::local::LocalPort;
 use crate::nic::{
-    Abilities, BarrierReport, BarrierSpec, BarrierSpecError, Memory, RunPhase, TrafficReport,
-    TrafficSpec,
+    Abilities, BarrierReport, BarrierSpec, BarrierSpecError, Memory, Probe, ProbeEnd, ProbeError,
+    ProbeSpec, Probes, PutEnd, PutError, RemotePuts, RunPhase, TrafficReport, TrafficSpec,
 };
 use crate::node::{Node, PortId, WakeReason, Wakeup};
 use crate::packets::message_queues::MessageQueues;
@@ -232,6 +233,10 @@ impl Device for Pe {
         self.nic.account()
     }
 
+    fn pipeline(&self) -> PipelineReport {
+        self.nic.pipeline()
+    }
+
     fn describe(&self) -> Map<String, Value> {
         self.nic.describe()
     }
@@ -249,6 +254,18 @@ impl Device for Pe {
         self.nic.traffic_mut()
     }
 
+    fn remote_puts(&mut self) -> Option<&mut dyn RemotePuts> {
+        Some(self)
+    }
+
+    fn probes(&mut self) -> Option<&mut dyn Probes> {
+        Some(self)
+    }
+
+    fn local_port(&mut self) -> Option<&mut dyn LocalPort> {
+        self.nic.local_port()
+    }
+
     fn registers(&mut self) -> Option<&mut dyn Registers> {
         Some(self)
     }
@@ -259,6 +276,66 @@ impl Device for Pe {
 
     fn barriers_mut(&mut self) -> Option<&mut dyn BarrierRuns> {
         Some(self)
+    }
+}
+
+impl Probes for Pe {
+    fn routed_number(&self) -> u32 {
+        self.nic.routed_number()
+    }
+
+    /// Routers see the low bits of a name only.
+    fn probe(&mut self, now: Time, spec: &ProbeSpec) -> Result<Probe, ProbeError> {
+        let probe = self.nic.probe(now, spec)?;
+        Ok(Probe {
+            identity: probe.identity & ((1 << Name::ID_BITS) - 1),
+            ..probe
+        })
+    }
+
+    fn probe_ended(&mut self, number: u64) -> Option<ProbeEnd> {
+        self.nic.probe_ended(number)
+    }
+}
+
+impl RemotePuts for Pe {
+    fn number(&self) -> Option<u16> {
+        RemotePuts::number(&self.nic)
+    }
+
+    fn most_outstanding(&self) -> usize {
+        self.nic.most_outstanding()
+    }
+
+    fn longest_put(&self) -> usize {
+        RemotePuts::longest_put(&self.nic)
+    }
+
+    fn put(
+        &mut self,
+        now: Time,
+        to: u16,
+        address: u64,
+        data: &[u8],
+        ordered: bool,
+    ) -> Result<u64, PutError> {
+        self.nic.put(now, to, address, data, ordered)
+    }
+
+    fn put_ended(&mut self) -> Option<(u64, PutEnd)> {
+        self.poll_completion().map(Completion::end_of_put)
+    }
+
+    fn puts_served(&self) -> u64 {
+        self.nic.puts_served()
+    }
+
+    fn own_memory(&self) -> &Memory {
+        self.nic.memory()
+    }
+
+    fn reserve(&mut self, bytes: u64) {
+        self.nic.reserve(bytes);
     }
 }
 
@@ -405,6 +482,33 @@ impl Registers for Pe {
                 });
             }
         })
+    }
+
+    fn list(&self) -> Vec<RegisterInfo> {
+        let of = |(field, writable, bits, about): (&str, bool, u8, &str)| {
+            let name = format!("barrier.{{0..{}}}.{field}", UNITS - 1);
+            RegisterInfo::new(name, writable, bits, about)
+        };
+        [
+            ("grant", true, 1, "1: the user may use the barrier unit"),
+            (
+                "interrupt",
+                true,
+                1,
+                "1: the unit interrupts when it completes",
+            ),
+            ("state", false, 2, "0 BAR, 1 ARM, 2 EUR"),
+            (
+                "operation",
+                true,
+                2,
+                "written: 0 joins, 1 signals the eureka, 2 both; reads as 0",
+            ),
+            ("barriers", false, 64, "barriers that the unit has seen"),
+            ("eurekas", false, 64, "eurekas that the unit has seen"),
+        ]
+        .map(of)
+        .into()
     }
 
     fn write(&mut self, name: RegisterName<'_>, value: u64) -> Result<(), DeviceError> {

@@ -133,6 +133,7 @@ fn accepted(torus: &Torus, load: Load, run: Run, seed: u64) -> Result<f64, Strin
         measure_cycles: run.clocks,
         drain_cycles: 0,
         faults: Vec::new(),
+        traced: None,
     };
     let options = T3eOptions {
         adaptive: Some(true),

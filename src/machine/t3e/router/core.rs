@@ -10,8 +10,10 @@ use super::names::Names;
 use super::ports::PORTS;
 use super::registers;
 use crate::chip::{Chip, ChipConfig, ChipCore, Grain, Links, RegisterError, RouterClock};
+use crate::device::pipeline::Stage;
 use crate::device::{
-    DeviceError, DeviceEvent, NodeAccount, RegisterName, Registers, RemoteRegisters, Rerouting,
+    DeviceError, DeviceEvent, NodeAccount, PipelineReport, RegisterName, Registers,
+    RemoteRegisters, Rerouting,
 };
 use crate::kit::bits;
 use crate::link::{Change, EndStatus, LinkEvent};
@@ -21,6 +23,7 @@ use crate::machine::t3e::format::{MaintenanceCommand, MaintenancePacket, Way};
 use crate::machine::t3e::link::{FlitEnd, FlitLinkConfig, URGENT};
 use crate::machine::t3e::route::RouteRegisters;
 use crate::node::PortId;
+use crate::trace::{Outlooks, Watch};
 
 /// A router.
 pub type T3eRouter = Chip<RouterCore>;
@@ -237,6 +240,11 @@ impl ChipCore for RouterCore {
         }
     }
 
+    #[inline]
+    fn watch(&mut self) -> Option<&mut Option<Box<Watch>>> {
+        Some(self.crossbar.watch())
+    }
+
     fn link_event(port: PortId, event: LinkEvent) -> DeviceEvent {
         DeviceEvent::Link { port, event }
     }
@@ -247,6 +255,24 @@ impl ChipCore for RouterCore {
             unit: "flits",
             ..NodeAccount::default()
         }
+    }
+
+    fn pipeline(chip: &T3eRouter) -> PipelineReport {
+        let crossbar = &chip.core().crossbar;
+        let kept = crossbar.kept_flits();
+        let memory = Stage::inside("memory, for another way", "flits", "router");
+        PipelineReport {
+            stages: vec![
+                chip.input_stage(Stage::inside("input buffer", "flits", "port")),
+                crossbar.stage(chip.links().in_use()),
+                memory.single("kept", kept),
+                chip.link_stage(),
+            ],
+        }
+    }
+
+    fn outlook(chip: &T3eRouter) -> Option<&dyn Outlooks> {
+        Some(chip)
     }
 
     fn rerouting(chip: &mut T3eRouter) -> Option<&mut dyn Rerouting> {

@@ -3,7 +3,9 @@
 mod coming;
 mod counters;
 mod reroute;
+mod stage;
 mod straight;
+mod watched;
 mod whole;
 
 use std::sync::Arc;
@@ -21,6 +23,7 @@ use super::ports::{FlitPorts, PORTS, PROCESSOR};
 use crate::kit::bits;
 use crate::machine::t3e::format::{Flit, Header, MAX_PACKET_FLITS, VCS, vc};
 use crate::machine::t3e::route::{Arrival, Decision, Direction, RouteRegisters, decide};
+use crate::trace::Watch;
 
 /// Cycles from the pins of a port to the crossbar, and from a processor's: with
 /// [`LINK_CYCLES`](super::LINK_CYCLES) six for a turn, and ten at the source, where the look-up
@@ -78,6 +81,8 @@ pub struct Crossbar {
     /// Ports that were read from or written to.
     moved: u64,
     counters: CrossbarCounters,
+    /// What packets that pass are written down in, while somebody watches.
+    watch: Option<Box<Watch>>,
 }
 
 /// What is decided in a cycle.
@@ -131,6 +136,7 @@ impl Crossbar {
             at_once: 1,
             moved: 0,
             counters: CrossbarCounters::default(),
+            watch: None,
         }
     }
 
@@ -256,6 +262,9 @@ impl Crossbar {
             Err(_) => Front::Discarded { left: 1 },
         };
         self.set_front(port, vc, front);
+        if self.watch.is_some() {
+            self.watch_front(port, vc, front);
+        }
     }
 
     /// What stands at the front of `vc` from now on.
@@ -469,6 +478,9 @@ impl Crossbar {
     /// The header at the front of `vc` has found its way.
     #[inline]
     fn go(&mut self, (port, vc): (usize, usize), wants: Wants, (out, to): (usize, usize)) {
+        if self.watch.is_some() {
+            self.watch_go((port, vc), wants, (out, to));
+        }
         let who = number(port, vc);
         let deterministic = (usize::from(wants.out()), usize::from(wants.vc()));
         let adaptive = wants.adaptive().map(|out| (usize::from(out), vc::ADAPTIVE));

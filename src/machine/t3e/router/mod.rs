@@ -10,6 +10,7 @@ mod lookup;
 mod maintenance;
 mod memory;
 mod names;
+mod outlook;
 mod output;
 mod ports;
 mod registers;

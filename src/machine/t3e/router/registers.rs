@@ -16,7 +16,7 @@
 use super::core::{RouterCore, T3eRouter};
 use super::lookup::ENTRIES;
 use crate::chip::RegisterError;
-use crate::device::{DeviceError, RegisterName, Registers};
+use crate::device::{DeviceError, RegisterInfo, RegisterName, Registers};
 use crate::machine::t3e::barrier::{TreeRegister, UNITS, UnitNumber};
 use crate::machine::t3e::format::MaintenanceCommand;
 use crate::machine::t3e::route::{Entry, NO_ROUTE, Place};
@@ -225,4 +225,55 @@ impl Registers for T3eRouter {
             why: why.into(),
         })
     }
+
+    fn list(&self) -> Vec<RegisterInfo> {
+        register_list(self.core())
+    }
+}
+
+/// All registers of a router.
+fn register_list(core: &RouterCore) -> Vec<RegisterInfo> {
+    let own = [
+        (
+            13,
+            "the physical \"who am I\": ordinates X, Y, Z in bits 3:0, 8:4, 12:9",
+        ),
+        (12, "the logical \"who am I\": the processor's number"),
+        (
+            6,
+            "directions whose rings have their dateline here, one bit each",
+        ),
+        (4, "the Z ordinate of the neighbour in +Z"),
+        (
+            6,
+            "directions in which what goes straight on leaves on VC0, one bit each",
+        ),
+    ];
+    let own = NAMES.into_iter().zip(own).zip(0..);
+    let own = own.map(|((name, (bits, about)), address)| {
+        RegisterInfo::new(name, true, bits, about).at(address)
+    });
+    let mut list: Vec<RegisterInfo> = own.collect();
+    let mut several = |name: String, first, bits, about: &str| {
+        list.push(RegisterInfo::new(name, true, bits, about).at(first));
+    };
+    let about = "virtual channels on entering a direction: a bit for each ordinate";
+    several("vc_table.{0..5}".into(), VC_TABLES, 8, about);
+    let about = "the tree register of a barrier unit";
+    several(
+        format!("barrier.{{0..{}}}", UNITS - 1),
+        BARRIERS,
+        TreeRegister::BITS as u8,
+        about,
+    );
+    if let Some(last) = core.crossbar().table.entries().len().checked_sub(1) {
+        let about = "the way to a processor, or to four; 0xffffffff is none";
+        several(format!("table.{{0..{last}}}"), TABLE, 32, about);
+    }
+    let mut address = COUNTERS;
+    core.each_counter(&mut |name, _| {
+        list.push(RegisterInfo::new(name, false, 64, "a counter, as `stats` has it").at(address));
+        address += 1;
+    });
+    list
 }

@@ -11,6 +11,7 @@ pub(crate) mod endpoint;
 pub(crate) mod member;
 pub(crate) mod network;
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 pub(super) use endpoint::TerminalNode;
@@ -19,11 +20,12 @@ use member::EncodedNode;
 use super::exchange::Mail;
 use super::model::{ChipView, CycleModel, LinkAccount};
 use super::shared::Shared;
-use crate::device::LinkView as _;
+use crate::device::{LinkView as _, PipelineReport};
 use crate::link::EndStatus;
 use crate::link::impair::Netem;
 use crate::sim::check;
 use crate::sim::fabric::{Direction, Fabric, LinkId, LinkSpec, NodeId};
+use crate::sim::tap::Tap;
 use crate::time::{Duration, Time};
 
 /// Longest frame: an Ethernet's. The chips' bursts are far shorter.
@@ -136,6 +138,24 @@ impl<M: CycleModel> EncodedPartition<M> {
         }
     }
 
+    /// From now on `tap` is told of every frame that an end of a link here sends.
+    pub(super) fn set_tap(&mut self, tap: Tap) {
+        let mut ends = BTreeMap::new();
+        for &(link, id) in &self.home {
+            let [a, b] = self.fabric.ends(id);
+            ends.extend([(a, (link, false)), (b, (link, true))]);
+        }
+        for abroad in &self.abroad {
+            let own = self.fabric.end_of(abroad.entry, Direction::AToB);
+            ends.insert(own, (abroad.link, abroad.is_b));
+        }
+        self.fabric.set_tap(Box::new(move |at, node, port, bytes| {
+            if let Some(&(link, is_b)) = ends.get(&(node, port)) {
+                tap.frame(at, link, is_b, bytes);
+            }
+        }));
+    }
+
     /// The nodes look at what the partition holds between windows.
     fn swap(&mut self, shared: &mut Shared<M>, terminals: &mut Vec<M::Terminal>) {
         let mut traffic = locked(&self.traffic);
@@ -143,7 +163,7 @@ impl<M: CycleModel> EncodedPartition<M> {
         core::mem::swap(&mut traffic.terminals, terminals);
     }
 
-    fn each_end(&self, mut visit: impl FnMut(u32, bool, &M::End)) {
+    pub(super) fn each_end(&self, mut visit: impl FnMut(u32, bool, &M::End)) {
         let end = |(node, port): (NodeId, u8)| self.fabric.node(node).end(port);
         for &(link, id) in &self.home {
             for (at, is_b) in self.fabric.ends(id).into_iter().zip([false, true]) {
@@ -237,6 +257,11 @@ impl<M: CycleModel> EncodedPartition<M> {
     /// Looks at a chip, in the partition's order.
     pub(super) fn view(&self, index: usize) -> ChipView {
         M::view(self.chip(index))
+    }
+
+    /// What is in the stages of a chip.
+    pub(super) fn pipeline(&self, index: usize) -> PipelineReport {
+        M::pipeline(self.chip(index))
     }
 
     /// Phits that a chip has put on each of its links, repetitions included.

@@ -17,7 +17,7 @@
 use std::collections::VecDeque;
 
 use phitwire_framing::aries::flit::NodeId;
-use phitwire_framing::aries::packet::Status;
+use phitwire_framing::aries::packet::{Response, Status};
 
 use super::super::completion::Failure;
 use super::super::counters::AriesNicCounters;
@@ -34,6 +34,15 @@ pub(crate) enum Joiner {
     User(u64),
     /// The driver of collective runs.
     Driver,
+}
+
+/// How a message was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// The answer, to be sent at once.
+    Answered(Status),
+    /// It is done, and brought something new from this neighbour.
+    News(usize),
 }
 
 /// An operation that the own node has joined.
@@ -56,6 +65,14 @@ pub(super) struct Ended {
     pub sequence: u32,
     pub outcome: Result<Operand, CollectiveFailure>,
     pub mark: bool,
+}
+
+/// A "done" that a neighbour waits for: the next message to it may say so, or a response does.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Owed {
+    pub answer: Response,
+    /// When it is said by a response.
+    pub due: Time,
 }
 
 /// Where engines leave what they do.
@@ -102,6 +119,8 @@ pub(super) struct Engine {
     outboxes: Box<[Option<Outbox>]>,
     /// The outboxes with a message that is not sent, as bits.
     due: u64,
+    /// By neighbour, what its last message waits for.
+    owed: Box<[Option<Owed>]>,
     /// Canary: lets this many children be missing.
     #[cfg(test)]
     pub hasty: usize,
@@ -118,6 +137,7 @@ impl Engine {
             broken: None,
             outboxes: vec![None; tree.len()].into(),
             due: 0,
+            owed: vec![None; tree.len()].into(),
             #[cfg(test)]
             hasty: 0,
             tree,
@@ -127,8 +147,12 @@ impl Engine {
     /// Whether nothing would be lost with it: no operation is joined, and all results have arrived.
     /// A broken engine has nothing to lose.
     pub(super) fn is_idle(&self) -> bool {
-        let quiet = || self.joined.is_none() && self.outboxes.iter().all(Option::is_none);
-        self.broken.is_some() || quiet()
+        self.broken.is_some() || self.has_told_all()
+    }
+
+    /// Whether nothing is joined, and nobody has still to be told of a result or of a failure.
+    pub(super) fn has_told_all(&self) -> bool {
+        self.joined.is_none() && self.outboxes.iter().all(Option::is_none)
     }
 
     pub(super) fn broken(&self) -> Option<CollectiveFailure> {
@@ -148,8 +172,9 @@ impl Engine {
         sequence
     }
 
-    /// Takes a message of another node.
-    pub(super) fn handle(&mut self, source: NodeId, message: &Message, sink: &mut Sink) -> Status {
+    /// Takes a message of another node. The answer may wait if it brought something new: see
+    /// [`owe`](Self::owe).
+    pub(super) fn handle(&mut self, source: NodeId, message: &Message, sink: &mut Sink) -> Taken {
         let parent = self.tree.parent();
         let from = match (self.tree.index_of(source), message.kind) {
             (Some(from), Kind::Contribution) if Some(from) != parent => from,
@@ -157,53 +182,76 @@ impl Engine {
             (Some(from), Kind::Abort) => from,
             _ => {
                 sink.counters.collective_strangers += 1;
-                return Status::Unsupported;
+                return Taken::Answered(Status::Unsupported);
             }
         };
         if let (Kind::Abort, Err(failure)) = (message.kind, message.outcome) {
             self.break_off(failure, Some(from), sink);
-            return Status::Done;
+            return Taken::Answered(Status::Done);
         }
         if let Some(failure) = self.broken {
             // It does not know yet, or its knowing has not been acknowledged.
             self.tell_broken(from, failure, sink.now);
-            return Status::Done;
+            return Taken::Answered(Status::Done);
         }
         let ahead = message.sequence.wrapping_sub(self.sequence).cast_signed();
         match message.kind {
             _ if ahead < 0 => {
                 sink.counters.collective_duplicates += 1;
-                Status::Done
+                Taken::Answered(Status::Done)
             }
             // Its sender is one operation further than it can be: it asks again.
-            _ if ahead > 0 => Status::Busy,
-            Kind::Contribution => {
-                self.contribute(from, *message, sink);
-                Status::Done
-            }
+            _ if ahead > 0 => Taken::Answered(Status::Busy),
+            Kind::Contribution => self.contribute(from, *message, sink),
             _ if self.handed_up => {
                 sink.counters.collective_results += 1;
                 self.finish(message, sink);
-                Status::Done
+                Taken::News(from)
             }
             // A result of what has not been handed up.
             _ => {
                 sink.counters.collective_strangers += 1;
-                Status::Unsupported
+                Taken::Answered(Status::Unsupported)
             }
         }
     }
 
-    fn contribute(&mut self, child: usize, share: Message, sink: &mut Sink) {
+    fn contribute(&mut self, child: usize, share: Message, sink: &mut Sink) -> Taken {
         if self.shares[child].is_some() {
             sink.counters.collective_duplicates += 1;
-            return;
+            return Taken::Answered(Status::Done);
         }
         sink.counters.collective_contributions += 1;
         self.shares[child] = Some(share);
         // A contributor to this operation has the result of the one before.
         self.clear(child);
         self.progress(sink);
+        Taken::News(child)
+    }
+
+    /// Keeps the answer to what [`handle`](Self::handle) took from `neighbour` until the next
+    /// message to it, or until it is due; answers what was kept before and is to be said now.
+    ///
+    /// In a run of operations there always is a next message: the result answers the contribution,
+    /// the next contribution the result.
+    pub(super) fn owe(&mut self, neighbour: usize, owed: Owed) -> Option<Owed> {
+        self.owed[neighbour].replace(owed)
+    }
+
+    /// What the next message to `neighbour` says beside its own, which is said with it.
+    pub(super) fn settle(&mut self, neighbour: usize) -> Option<Owed> {
+        self.owed[neighbour].take()
+    }
+
+    /// An answer that has waited long enough.
+    pub(super) fn overdue(&mut self, now: Time) -> Option<Owed> {
+        let is_due = |owed: &mut Owed| owed.due <= now;
+        self.owed.iter_mut().find_map(|owed| owed.take_if(is_due))
+    }
+
+    /// Gives all answers up that wait, for somebody else to say them.
+    pub(super) fn all_owed(&mut self) -> impl Iterator<Item = Owed> {
+        self.owed.iter_mut().filter_map(Option::take)
     }
 
     /// Whether every child has contributed.
@@ -422,7 +470,8 @@ impl Engine {
 
     /// When something is to be sent or given up, if `can_send`.
     pub(super) fn next_deadline(&self, can_send: bool) -> Option<Time> {
-        let mut next = self.patience_ends();
+        let answers = self.owed.iter().flatten().map(|owed| owed.due);
+        let mut next = self.patience_ends().into_iter().chain(answers).min();
         if can_send {
             let due = self.waiting();
             let times = due.filter_map(|neighbour| self.outboxes[neighbour].as_ref()?.due());

@@ -260,7 +260,8 @@ pub(super) fn tell(
         key,
     };
     let unit = &mut net.nics[to].collective;
-    unit.serve(net.now, &request, code, &message.data(epoch))
+    let (data, len) = message.data(epoch, None);
+    unit.serve(net.now, &request, code, &data[..len])
 }
 
 #[test]

@@ -5,19 +5,24 @@
 //! MDH        the engine, 0 to 3          key  the communicator
 //! address    39:32 the operation, 31:0 its number on this engine
 //! data       22 bytes, big endian: word 8, location 8, epoch 4, outcome 1, mark 1
+//!            where it answers a request of its receiver's as well, six more: zero 2, zero and
+//!            echo 2, zero and packet id 2
 //! ```
 //!
 //! With an outcome that is a failure, the word is the node that it names and the location the
 //! status.
 
 use phitwire_framing::aries::flit::NodeId;
-use phitwire_framing::aries::packet::Status;
+use phitwire_framing::aries::packet::{ECHO_BITS, Status};
 use thiserror::Error;
 
+use super::super::outstanding::{PacketId, RequestName};
 use crate::nic::{Collective, Operand};
 
 /// Bytes of the data: a size that a control request has without padding.
 pub(super) const MESSAGE_BYTES: usize = 22;
+/// Bytes of the data of a message that answers a request as well: one flit more.
+pub(super) const ANSWERING_BYTES: usize = MESSAGE_BYTES + 6;
 
 /// Why a collective operation has no result. The node named is the one that the participant which
 /// noticed first was waiting for.
@@ -118,28 +123,45 @@ impl Message {
         u64::from(self.collective.code()) << 32 | u64::from(self.sequence)
     }
 
-    pub(super) fn data(&self, epoch: u32) -> [u8; MESSAGE_BYTES] {
+    /// The data, and how many bytes of them there are, of the message of a tree's `epoch` that
+    /// says "done" to the request `answers` of its receiver.
+    pub(super) fn data(
+        &self,
+        epoch: u32,
+        answers: Option<RequestName>,
+    ) -> ([u8; ANSWERING_BYTES], usize) {
         let (outcome, word, location) = match self.outcome {
             Ok(operand) => (0, operand.bits, operand.location),
             Err(failure) => failure.fields(),
         };
-        let mut data = [0; MESSAGE_BYTES];
+        let mut data = [0; ANSWERING_BYTES];
         data[..8].copy_from_slice(&word.to_be_bytes());
         data[8..16].copy_from_slice(&location.to_be_bytes());
         data[16..20].copy_from_slice(&epoch.to_be_bytes());
         (data[20], data[21]) = (outcome, self.mark.into());
-        data
+        let Some((id, echo)) = answers else {
+            return (data, MESSAGE_BYTES);
+        };
+        data[25] = echo;
+        data[26..].copy_from_slice(&id.bits().to_be_bytes());
+        (data, ANSWERING_BYTES)
     }
 
-    /// The message and its epoch; `None` when it is none.
-    pub(super) fn parse(code: u8, address: u64, data: &[u8]) -> Option<(u32, Self)> {
+    /// The message, its epoch, and the request of the receiver's that it answers; `None` when it is
+    /// none.
+    pub(super) fn parse(
+        code: u8,
+        address: u64,
+        data: &[u8],
+    ) -> Option<(u32, Self, Option<RequestName>)> {
         let kind = match code {
             0 => Kind::Contribution,
             1 => Kind::Result,
             2 => Kind::Abort,
             _ => return None,
         };
-        let data: &[u8; MESSAGE_BYTES] = data.try_into().ok()?;
+        let (data, behind) = data.split_first_chunk::<MESSAGE_BYTES>()?;
+        let answers = answered(behind)?;
         let number = |bytes: &[u8]| bytes.iter().fold(0, |n, &byte| n << 8 | u64::from(byte));
         let (bits, location) = (number(&data[..8]), number(&data[8..16]));
         let collective = Collective::from_code((address >> 32) as u8)?;
@@ -160,6 +182,18 @@ impl Message {
             outcome,
             mark,
         };
-        Some((number(&data[16..20]) as u32, message))
+        Some((number(&data[16..20]) as u32, message, answers))
+    }
+}
+
+/// Which request the bytes behind a message name; `None` when they are no such name.
+fn answered(bytes: &[u8]) -> Option<Option<RequestName>> {
+    match *bytes {
+        [] => Some(None),
+        [0, 0, 0, echo, high, low] if echo >> ECHO_BITS == 0 && high >> 4 == 0 => {
+            let id = PacketId::from_bits(u16::from_be_bytes([high, low]));
+            Some(Some((id, echo)))
+        }
+        _ => None,
     }
 }

@@ -8,6 +8,7 @@
 
 mod driver;
 mod engine;
+mod layout;
 mod message;
 mod outbox;
 mod run;
@@ -27,7 +28,7 @@ mod test_net;
 use std::collections::VecDeque;
 
 use phitwire_framing::aries::flit::{NodeId, Routing};
-use phitwire_framing::aries::packet::{Command, Request, Status};
+use phitwire_framing::aries::packet::{Command, Request, Response, Status};
 use thiserror::Error;
 
 pub use message::CollectiveFailure;
@@ -36,14 +37,14 @@ pub use tree::{CollectiveTree, TreeError, TreePosition};
 use super::amo_cache::CachedMemory;
 use super::completion::Failure;
 use super::counters::AriesNicCounters;
-use super::outstanding::{Asker, Landing, Share};
+use super::outstanding::{Asker, Landing, PacketId, RequestName, Share};
 use super::requester::{Ask, Requester};
 use super::virtual_node::Target;
 use crate::nic::{Collective, ENGINES, MAX_BRANCHING, Operand};
-use crate::time::Time;
+use crate::time::{Duration, Time};
 use driver::Driver;
 pub(crate) use engine::Joiner;
-use engine::{Ended, Engine, Joined, Sink};
+use engine::{Ended, Engine, Joined, Owed, Sink, Taken};
 use message::{Kind, Message};
 use tree::Neighbours;
 
@@ -152,11 +153,22 @@ pub(crate) struct CollectiveUnit {
     /// The requester had no room: whatever makes room wakes us.
     stalled: bool,
     driver: Option<Driver>,
+    /// Engines whose users have gone: each is free when its neighbours have its results.
+    left: [bool; ENGINES],
+    /// How long an answer waits for a message that says it as well; zero: not at all.
+    answer_wait: Duration,
+    /// Of the message that was served last: who may be told later that it is done, by engine and
+    /// neighbour, and the request of our own that it answered.
+    news: Option<(usize, usize)>,
+    answered: Option<RequestName>,
+    /// Answers that no engine keeps any more.
+    overdue: VecDeque<Owed>,
 }
 
 impl CollectiveUnit {
-    /// The unit of the network interface at `own`.
-    pub(crate) fn new(own: NodeId) -> Self {
+    /// The unit of the network interface at `own`. With an `answer_wait`, what a neighbour sent is
+    /// answered by the next message to it, if there is one within that time.
+    pub(crate) fn new(own: NodeId, answer_wait: Duration) -> Self {
         Self {
             own,
             engines: Default::default(),
@@ -166,6 +178,11 @@ impl CollectiveUnit {
             serial: 0,
             stalled: false,
             driver: None,
+            left: [false; ENGINES],
+            answer_wait,
+            news: None,
+            answered: None,
+            overdue: VecDeque::new(),
         }
     }
 
@@ -186,7 +203,9 @@ impl CollectiveUnit {
     ) -> Result<(), TreeError> {
         let (own, slot) = (self.own, self.idle_slot(engine)?);
         let tree = Neighbours::new(tree, own, resolve)?;
-        *slot = Some(Box::new(Engine::new(engine as u8, tree)));
+        let before = slot.replace(Box::new(Engine::new(engine as u8, tree)));
+        self.answer_all_of(before);
+        self.left[engine] = false;
         Ok(())
     }
 
@@ -195,8 +214,16 @@ impl CollectiveUnit {
     /// # Errors
     /// [`TreeError::Engine`], [`TreeError::Busy`].
     pub(crate) fn release(&mut self, engine: usize) -> Result<(), TreeError> {
-        *self.idle_slot(engine)? = None;
+        let before = self.idle_slot(engine)?.take();
+        self.answer_all_of(before);
         Ok(())
+    }
+
+    /// What an engine that is taken away has not answered is answered now.
+    fn answer_all_of(&mut self, engine: Option<Box<Engine>>) {
+        let mut engine = engine;
+        let owed = engine.iter_mut().flat_map(|engine| engine.all_owed());
+        self.overdue.extend(owed);
     }
 
     /// The place of a tree that has nothing to do, or of none.
@@ -214,6 +241,12 @@ impl CollectiveUnit {
     pub(crate) fn is_idle(&self, engine: usize) -> bool {
         let engine = self.engines.get(engine).and_then(Option::as_ref);
         engine.is_none_or(|engine| engine.is_idle())
+    }
+
+    /// Whether an operation of the engine has been joined here and is not over.
+    pub(crate) fn is_joined(&self, engine: usize) -> bool {
+        let engine = self.engines.get(engine).and_then(Option::as_ref);
+        engine.is_some_and(|engine| engine.is_joined())
     }
 
     /// Lets the tree fail at everybody who can be reached.
@@ -271,16 +304,51 @@ impl CollectiveUnit {
 
     /// The next operation that has ended, oldest first.
     pub(crate) fn poll_completion(&mut self) -> Option<CollectiveCompletion> {
-        let completion = self.completions.pop_front()?;
+        self.poll_completion_of(|_| true)
+    }
+
+    /// The next that has ended of the users for whom `is_its` answers so.
+    pub(crate) fn poll_completion_of(
+        &mut self,
+        is_its: impl Fn(u64) -> bool,
+    ) -> Option<CollectiveCompletion> {
+        let mut all = self.completions.iter();
+        let at = all.position(|completion| is_its(completion.user))?;
         self.due -= 1;
-        Some(completion)
+        self.completions.remove(at)
+    }
+
+    /// The user of an engine has gone. What is pending fails, at all participants; what has ended
+    /// here still ends for those who have not heard of it. Then the engine is free.
+    pub(crate) fn leave(&mut self, now: Time, engine: usize) {
+        let Some(Some(found)) = self.engines.get_mut(engine) else {
+            return;
+        };
+        if found.is_joined() {
+            self.stop(now, engine);
+        }
+        self.left[engine] = true;
+        self.part();
+    }
+
+    /// Frees the engines that have been left and have nothing to do any more.
+    fn part(&mut self) {
+        for (slot, left) in self.engines.iter_mut().zip(&mut self.left) {
+            let is_over = slot.as_ref().is_none_or(|engine| engine.has_told_all());
+            if *left && is_over {
+                // What it has not answered is answered now.
+                let owed = slot.iter_mut().flat_map(|engine| engine.all_owed());
+                self.overdue.extend(owed);
+                (*slot, *left) = (None, false);
+            }
+        }
     }
 
     /// Carries out the control request `code` (0 to 11) with its data and answers how it went. A
     /// request that cannot be taken now is [`Status::Busy`], one for a tree that is not set up
     /// [`Status::NotReady`].
     pub(crate) fn serve(&mut self, now: Time, request: &Request, code: u8, data: &[u8]) -> Status {
-        let Some((epoch, message)) = Message::parse(code, request.address, data) else {
+        let Some((epoch, message, answers)) = Message::parse(code, request.address, data) else {
             return Status::Unsupported;
         };
         let Some(slot) = self.engines.get_mut(usize::from(request.mdh)) else {
@@ -300,7 +368,57 @@ impl CollectiveUnit {
             return Status::BadKey;
         }
         let sink = self.sink.at(now);
-        engine.handle(request.source, &message, sink)
+        match engine.handle(request.source, &message, sink) {
+            Taken::Answered(status) => {
+                // Whoever is not a neighbour has nothing to answer either.
+                self.answered = answers.filter(|_| status != Status::Unsupported);
+                status
+            }
+            Taken::News(neighbour) => {
+                self.answered = answers;
+                self.news = Some((request.mdh.into(), neighbour));
+                Status::Done
+            }
+        }
+    }
+
+    /// Whether `answer`, to the message that was [served](Self::serve) last, may wait: then it is
+    /// seen to here.
+    pub(crate) fn keeps(&mut self, now: Time, answer: &Response) -> bool {
+        let Some((engine, neighbour)) = self.news.take() else {
+            return false;
+        };
+        if self.answer_wait == Duration::ZERO {
+            return false;
+        }
+        let Some(engine) = &mut self.engines[engine] else {
+            return false;
+        };
+        let owed = Owed {
+            answer: *answer,
+            due: now + self.answer_wait,
+        };
+        self.overdue.extend(engine.owe(neighbour, owed));
+        true
+    }
+
+    /// The request of this network interface that the message served last has answered.
+    #[inline]
+    pub(crate) fn take_answered(&mut self) -> Option<RequestName> {
+        self.answered.take()
+    }
+
+    /// A response that no message has said in time.
+    pub(crate) fn next_answer(&mut self, now: Time) -> Option<Response> {
+        if self.is_unused() {
+            return None;
+        }
+        let owed = self.overdue.pop_front().or_else(|| {
+            let mut engines = self.engines.iter_mut().flatten();
+            engines.find_map(|engine| engine.overdue(now))
+        })?;
+        self.sink.counters.collective_answers += 1;
+        Some(owed.answer)
     }
 
     /// The end of a request that it issued for [`Asker::Collective`](super::outstanding::Asker)
@@ -321,6 +439,7 @@ impl CollectiveUnit {
         self.engines.iter().all(Option::is_none)
             && self.driver.is_none()
             && self.sink.ended.is_empty()
+            && self.overdue.is_empty()
             && !self.stalled
     }
 
@@ -339,6 +458,7 @@ impl CollectiveUnit {
         for engine in self.engines.iter_mut().flatten() {
             engine.expire(sink);
         }
+        self.part();
         self.complete_all(now, memory);
         for _ in 0..RUN_TURNS {
             if !self.drive(now, memory) {
@@ -399,6 +519,7 @@ impl CollectiveUnit {
         for (index, engine) in engines.iter_mut().enumerate() {
             let Some(engine) = engine else { continue };
             while let Some((neighbour, message)) = engine.next_message(now) {
+                let message = *message;
                 if !requester.has_room(Share::Reserve) {
                     *stalled = true;
                     return;
@@ -407,6 +528,9 @@ impl CollectiveUnit {
                 let number = (index as u32) << ENGINE_SHIFT
                     | (neighbour as u32) << NEIGHBOUR_SHIFT
                     | *serial;
+                let owed = engine.settle(neighbour);
+                let answers = owed.map(|owed| name_of(&owed.answer));
+                let (data, bytes) = message.data(engine.tree.epoch, answers);
                 let ask = Ask {
                     node: engine.tree.node(neighbour),
                     command: Command::Control {
@@ -417,13 +541,13 @@ impl CollectiveUnit {
                     ssid: 0,
                     address: message.address(),
                     routing: Routing::default(),
-                    data: &message.data(engine.tree.epoch),
+                    data: &data[..bytes],
                     answer_bytes: 0,
                     landing: Landing::NONE,
                 };
                 requester
                     .issue(now, &ask, Asker::Collective(number))
-                    .expect("22 bytes of control have a packet");
+                    .expect("28 bytes of control have a packet");
                 engine.sent(neighbour, number);
             }
         }
@@ -434,8 +558,14 @@ impl CollectiveUnit {
         let engines = self.engines.iter().flatten();
         let deadlines = engines.filter_map(|engine| engine.next_deadline(!self.stalled));
         let run = self.driver.as_ref().and_then(Driver::due);
-        deadlines.chain(run).min()
+        let overdue = self.overdue.front().map(|owed| owed.due);
+        deadlines.chain(run).chain(overdue).min()
     }
+}
+
+/// The request that a response answers.
+const fn name_of(answer: &Response) -> RequestName {
+    (PacketId::from_bits(answer.packet_id), answer.echo)
 }
 
 /// What `join` contributes.

@@ -4,7 +4,7 @@ use super::super::amo_cache::CachedMemory;
 use super::super::virtual_node::{Target, VirtualNodes};
 use super::driver::{Driver, RUN_KEY};
 use super::engine::Joiner;
-use super::tree::CollectiveTree;
+use super::tree::{CollectiveTree, TreePosition};
 use super::{CollectiveUnit, JoinError};
 use crate::nic::{CollectiveReport, CollectiveSpec, CollectiveSpecError};
 use crate::time::{Duration, Time};
@@ -31,14 +31,14 @@ impl CollectiveUnit {
             _ => {}
         }
         let mut rank = None;
-        let mut targets = Vec::with_capacity(spec.nics.len());
+        let mut participants = Vec::with_capacity(spec.nics.len());
         for (index, &number) in spec.nics.iter().enumerate() {
             let node = nodes.get(number);
             let node = node.ok_or(CollectiveSpecError::VirtualNode(number))?;
             if node == self.own {
                 rank = Some(index as u32);
             }
-            targets.push(Target::Node(node));
+            participants.push(node);
         }
         let rank = rank.ok_or(CollectiveSpecError::NotParticipant)?;
         let CollectiveSpec {
@@ -47,11 +47,15 @@ impl CollectiveUnit {
             run,
             ..
         } = spec;
-        let tree = CollectiveTree::of_rank(&targets, branching, root, rank, RUN_KEY, run);
-        let tree = tree.ok_or(CollectiveSpecError::Root(root))?;
+        let position = TreePosition::along(&participants, branching, root, rank);
+        let position = position.ok_or(CollectiveSpecError::Root(root))?;
+        let target = |rank: u32| Target::Node(participants[rank as usize]);
         let tree = CollectiveTree {
+            parent: position.parent.map(target),
+            children: position.children.into_iter().map(target).collect(),
+            key: RUN_KEY,
+            epoch: run,
             patience: Duration::from_ns(spec.patience_ns),
-            ..tree
         };
         // The run before is over, so that its driver does not keep the engine.
         self.driver = None;

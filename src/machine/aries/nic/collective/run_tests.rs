@@ -100,7 +100,7 @@ fn runs_end_everywhere_after_the_same_iteration() {
 /// The root, and a node on the way to it, that do not wait for the last of their children.
 #[test]
 fn canary_a_barrier_that_lets_somebody_go_early_shows() {
-    for hasty in [None, Some(4), Some(5)] {
+    for hasty in [None, Some(4), Some(6)] {
         let mut net = Net::new(14, 8);
         let spec = CollectiveSpec {
             nics: (0..14).collect(),

@@ -55,12 +55,18 @@ pub(super) fn node(rank: usize) -> NodeId {
 
 impl Net {
     pub(super) fn new(ranks: usize, seed: u64) -> Self {
+        Self::with(ranks, seed, seed % 2 == 1)
+    }
+
+    /// With `joins`, messages answer each other.
+    pub(super) fn with(ranks: usize, seed: u64, joins: bool) -> Self {
         let table = VirtualNodes::new((0..ranks).map(node).collect());
         let nic = |rank| {
             let config = AriesNicConfig::builder("n", node(rank), link(LinkEnd::A, 1))
                 .memory_bytes(1 << 16)
                 .max_outstanding(4)
                 .request_timeout(TIMEOUT)
+                .joined_answers(joins)
                 .virtual_nodes(table.clone());
             Interface::new(&config.build().unwrap(), Time::ZERO)
         };
@@ -172,6 +178,9 @@ impl Net {
         called.dedup();
         for &rank in &called {
             self.nics[rank].advance(now);
+            while self.nics[rank].overdue_answer(now, &mut out) {
+                self.send(rank, out.as_slice());
+            }
             self.collect(rank);
         }
         called

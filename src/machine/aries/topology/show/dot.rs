@@ -34,8 +34,8 @@ pub fn dot(network: &Dragonfly) -> String {
             PortKind::Blue | PortKind::Processor => "royalblue",
         };
         let mut attributes = vec![format!("color={colour}")];
-        if links > 1 {
-            attributes.push(format!("label=\"{links}\", penwidth=2"));
+        if links.len() > 1 {
+            attributes.push(format!("label=\"{}\", penwidth=2", links.len()));
         }
         dot.edge(&shape.router_name(a), &shape.router_name(b), &attributes);
     }

@@ -30,14 +30,16 @@ pub fn summary(network: &Dragonfly) -> String {
     )
 }
 
-/// How many links join each two routers, by kind: green, black and blue.
-fn joined(network: &Dragonfly) -> BTreeMap<(u32, u32), (PortKind, u32)> {
+/// The numbers of the links that join each two routers, by kind: green, black and blue.
+fn joined(network: &Dragonfly) -> BTreeMap<(u32, u32), (PortKind, Vec<usize>)> {
     let mut joined = BTreeMap::new();
-    for link in &network.links {
+    for (number, link) in network.links.iter().enumerate() {
         if let (NodeRef::Chip(a), NodeRef::Chip(b)) = (link.a.node, link.b.node)
             && let Some(kind) = network.kind(link)
         {
-            joined.entry((a.min(b), a.max(b))).or_insert((kind, 0)).1 += 1;
+            let ends = (a.min(b), a.max(b));
+            let known = joined.entry(ends).or_insert((kind, Vec::new()));
+            known.1.push(number);
         }
     }
     joined

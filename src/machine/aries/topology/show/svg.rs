@@ -6,8 +6,8 @@ use super::table::nics_name;
 use super::{joined, summary};
 use crate::machine::aries::route::registers::PortKind;
 use crate::machine::aries::topology::model::Dragonfly;
-use crate::net::TooLarge;
 use crate::net::show::{FAINT, INK, Svg};
+use crate::net::{End, NodeRef, TooLarge};
 
 /// Groups above which nobody could read the drawing.
 const MOST_GROUPS: usize = 48;
@@ -101,12 +101,13 @@ pub fn svg(network: &Dragonfly) -> Result<String, TooLarge> {
     for router in network.routers() {
         router_box(&mut out, network, &layout, router);
     }
-    legend(&mut out, network, &layout, height - 18.0);
+    out.part("legend", |out| legend(out, network, &layout, height - 18.0));
     Ok(out.finish())
 }
 
 fn lines(out: &mut Svg, network: &Dragonfly, layout: &Layout) {
-    for ((a, b), (kind, links)) in joined(network) {
+    for ((a, b), (kind, numbers)) in joined(network) {
+        let links = numbers.len();
         let (from, to) = (layout.router(network, a), layout.router(network, b));
         let wide = if links > 1 { 2.4 } else { 1.4 };
         let (x, y) = (f64::midpoint(from.0, to.0), f64::midpoint(from.1, to.1));
@@ -120,7 +121,7 @@ fn lines(out: &mut Svg, network: &Dragonfly, layout: &Layout) {
                 let style = format!(
                     "fill=\"none\" stroke=\"{BLUE}\" stroke-width=\"{wide}\" stroke-opacity=\"0.75\""
                 );
-                out.path(curve(from, bend, to), &style);
+                out.links(numbers, |out| out.path(curve(from, bend, to), &style));
             }
             PortKind::Green | PortKind::Black if layout.named => {
                 let colour = if kind == PortKind::Green {
@@ -138,7 +139,8 @@ fn lines(out: &mut Svg, network: &Dragonfly, layout: &Layout) {
                     (2.2 * bow, 0.0)
                 };
                 let style = format!("fill=\"none\" stroke=\"{colour}\" stroke-width=\"{wide}\"");
-                out.path(curve(from, (x + 2.0 * bow_x, y + 2.0 * bow_y), to), &style);
+                let bend = (x + 2.0 * bow_x, y + 2.0 * bow_y);
+                out.links(numbers, |out| out.path(curve(from, bend, to), &style));
                 if links > 1 && !far {
                     let words = format!("x{links}");
                     out.text(x + 6.0, y + 4.0, "start", 9.5, FAINT, &words);
@@ -162,16 +164,55 @@ fn router_box(out: &mut Svg, network: &Dragonfly, layout: &Layout, router: u32) 
         (12.0, 12.0)
     };
     let name = network.shape.router_name(router);
-    out.tag(format_args!(
-        "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"{w}\" height=\"{h}\" rx=\"4\" fill=\"#e3edfb\" \
-         stroke=\"{BLUE}\"><title>{name}</title></rect>",
-        x - w / 2.0,
-        y - h / 2.0,
-    ));
     if layout.named {
-        let nics = nics_name(network, router);
-        out.text(x, y - 2.0, "middle", 11.5, INK, &name);
-        out.text(x, y + 11.0, "middle", 9.5, FAINT, &nics);
+        nics(out, network, router, (x, y + h / 2.0));
+    }
+    out.nodes(&name, |out| {
+        out.tag(format_args!(
+            "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"{w}\" height=\"{h}\" rx=\"4\" fill=\"#e3edfb\" \
+             stroke=\"{BLUE}\"><title>{name}</title></rect>",
+            x - w / 2.0,
+            y - h / 2.0,
+        ));
+        if layout.named {
+            let nics = nics_name(network, router);
+            out.text(x, y - 2.0, "middle", 11.5, INK, &name);
+            out.text(x, y + 11.0, "middle", 9.5, FAINT, &nics);
+        }
+    });
+}
+
+/// The network interfaces of a router and their links, below its box, whose lower edge is at (x, y).
+fn nics(out: &mut Svg, network: &Dragonfly, router: u32, (x, y): (f64, f64)) {
+    let of_router = |end: End| end.node == NodeRef::Chip(router);
+    let links = network
+        .links
+        .iter()
+        .enumerate()
+        .filter_map(|(number, link)| {
+            let nic = match (link.a.node, link.b.node) {
+                (nic @ NodeRef::Processor(_), _) if of_router(link.b) => nic,
+                (_, nic @ NodeRef::Processor(_)) if of_router(link.a) => nic,
+                _ => return None,
+            };
+            Some((number, nic))
+        });
+    let links: Vec<_> = links.collect();
+    for (place, (number, nic)) in links.iter().enumerate() {
+        // Beside the middle, where links to the router below are.
+        let x = x - 30.0 + 14.0 * place as f64;
+        let style = format!("fill=\"none\" stroke=\"{FAINT}\" stroke-width=\"1.4\"");
+        out.links([*number], |out| {
+            out.path(format_args!("M{x:.1} {y:.1}v7"), &style)
+        });
+        let name = network.node_name(*nic);
+        out.nodes(&name, |out| {
+            out.tag(format_args!(
+                "<circle cx=\"{x:.1}\" cy=\"{:.1}\" r=\"4\" fill=\"#f1f2f4\" stroke=\"{FAINT}\">\
+                 <title>{name}</title></circle>",
+                y + 11.0
+            ));
+        });
     }
 }
 

@@ -81,11 +81,11 @@ fn routers(out: &mut String, network: &Dragonfly, wiring: &DragonflyWiring, most
 }
 
 fn bundles(out: &mut String, network: &Dragonfly, most: usize) {
-    let mut bundles = BTreeMap::<(u16, u16), u32>::new();
-    for (&(a, b), &(kind, links)) in &joined(network) {
-        if kind == PortKind::Blue {
+    let mut bundles = BTreeMap::<(u16, u16), usize>::new();
+    for (&(a, b), (kind, links)) in &joined(network) {
+        if *kind == PortKind::Blue {
             let (a, b) = (network.shape.group_of(a), network.shape.group_of(b));
-            *bundles.entry((a.min(b), a.max(b))).or_default() += links;
+            *bundles.entry((a.min(b), a.max(b))).or_default() += links.len();
         }
     }
     if bundles.is_empty() {

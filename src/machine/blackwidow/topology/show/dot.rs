@@ -52,8 +52,9 @@ pub fn dot(topology: &FoldedClos) -> String {
     }
     for bundle in bundles(topology, wiring, false) {
         let mut attributes = Vec::new();
-        if bundle.links > 1 {
-            attributes.push(format!("label=\"{} links\"", bundle.links));
+        let links = bundle.numbers.len();
+        if links > 1 {
+            attributes.push(format!("label=\"{links} links\""));
             attributes.push(String::from("penwidth=2"));
         }
         if bundle.kind == PortKind::Side {

@@ -41,7 +41,8 @@ struct Bundle {
     kind: PortKind,
     rate: LaneRate,
     slice: u8,
-    links: u32,
+    /// The numbers of the links.
+    numbers: Vec<usize>,
     ports_a: PortSet,
     ports_b: PortSet,
 }
@@ -57,7 +58,7 @@ fn class(topology: &FoldedClos, wiring: &ClosWiring) -> String {
 /// All links as bundles, in the order of their shapes.
 fn bundles(topology: &FoldedClos, wiring: &ClosWiring, grouped: bool) -> Vec<Bundle> {
     let mut bundles: BTreeMap<(Shape, Shape, u8), Bundle> = BTreeMap::new();
-    for link in &topology.links {
+    for (number, link) in topology.links.iter().enumerate() {
         let (mut low, mut high) = (link.a, link.b);
         if topology.rank_of(low) > topology.rank_of(high) {
             (low, high) = (high, low);
@@ -82,11 +83,11 @@ fn bundles(topology: &FoldedClos, wiring: &ClosWiring, grouped: bool) -> Vec<Bun
                 kind: topology.kind_of(low, high),
                 rate: link.rate,
                 slice: upper.slice,
-                links: 0,
+                numbers: Vec::new(),
                 ports_a: PortSet::EMPTY,
                 ports_b: PortSet::EMPTY,
             });
-        bundle.links += 1;
+        bundle.numbers.push(number);
         bundle.ports_a = bundle.ports_a.with(low.port);
         bundle.ports_b = bundle.ports_b.with(high.port);
     }

@@ -7,8 +7,8 @@ use super::{Shape, headline};
 use crate::machine::blackwidow::route::registers::PortKind;
 use crate::machine::blackwidow::topology::model::{FoldedClos, range_of_subtree, rate_text};
 use crate::machine::blackwidow::topology::wiring::ClosWiring;
-use crate::net::TooLarge;
 use crate::net::show::{FAINT, INK, Svg};
+use crate::net::{NodeRef, TooLarge};
 
 /// Boxes in a row above which nobody could read the drawing.
 const MOST_IN_A_ROW: usize = 144;
@@ -58,7 +58,7 @@ pub fn svg(topology: &FoldedClos) -> Result<String, TooLarge> {
             out.text(joint.x, y, "middle", 9.5, FAINT, &joint.label);
         }
     }
-    legend(&mut out, topology, &layout);
+    out.part("legend", |out| legend(out, topology, &layout));
     Ok(out.finish())
 }
 
@@ -70,7 +70,7 @@ fn draw_line(out: &mut Svg, labels: &mut Svg, topology: &FoldedClos, layout: &La
         _ => SLICES[usize::from(bundle.slice) % SLICES.len()].1,
     };
     // Many thin links or few thick ones: width grows slowly with the number of links.
-    let width = 1.0 + f64::from(bundle.links).log2() * 0.55;
+    let width = 1.0 + (bundle.numbers.len() as f64).log2() * 0.55;
     let opacity = if layout.lines.len() > 400 { 0.35 } else { 0.8 };
     let dash = match bundle.rate == topology.settings.own.rate {
         true => "",
@@ -79,15 +79,14 @@ fn draw_line(out: &mut Svg, labels: &mut Svg, topology: &FoldedClos, layout: &La
     let style = format!(
         "fill=\"none\" stroke=\"{colour}\" stroke-width=\"{width:.1}\" opacity=\"{opacity}\"{dash}"
     );
+    let numbers = bundle.numbers.iter().copied();
     let (x1, y1, x2, y2) = (a.x, a.y, b.x, b.y);
     let (label_x, label_y) = if bundle.kind == PortKind::Side {
         // A cubic curve reaches three quarters of the way to its control points.
         let top = y1.min(y2) - line.rise / 0.75;
         let curve = format_args!("C{x1:.1} {top:.1} {x2:.1} {top:.1}");
-        out.path(
-            format_args!("M{x1:.1} {y1:.1} {curve} {x2:.1} {y2:.1}"),
-            &style,
-        );
+        let path = format!("M{x1:.1} {y1:.1} {curve} {x2:.1} {y2:.1}");
+        out.links(numbers, |out| out.path(path, &style));
         (
             f64::midpoint(x1, x2),
             f64::midpoint(y1, y2) - line.rise + 3.5,
@@ -99,15 +98,13 @@ fn draw_line(out: &mut Svg, labels: &mut Svg, topology: &FoldedClos, layout: &La
             true => String::from("L"),
             false => format!("C{x1:.1} {middle:.1} {x2:.1} {middle:.1}"),
         };
-        out.path(
-            format_args!("M{x1:.1} {y1:.1} {curve} {x2:.1} {y2:.1}"),
-            &style,
-        );
+        let path = format!("M{x1:.1} {y1:.1} {curve} {x2:.1} {y2:.1}");
+        out.links(numbers, |out| out.path(path, &style));
         (f64::midpoint(x1, x2) + 6.0, middle)
     };
     let mut words = Vec::new();
-    if bundle.links > 1 {
-        words.push(format!("{} links", bundle.links));
+    if bundle.numbers.len() > 1 {
+        words.push(format!("{} links", bundle.numbers.len()));
     }
     if bundle.rate != topology.settings.own.rate {
         words.push(format!("{} Gb/s", rate_text(bundle.rate)));
@@ -174,8 +171,6 @@ fn draw_frame(out: &mut Svg, topology: &FoldedClos, wiring: &ClosWiring, frame: 
         }
         Shape::Processor(_) | Shape::Group(_) => ("#f1f2f4", FAINT, 17),
     };
-    let style = format!("rx=\"{radius}\" fill=\"{fill}\" stroke=\"{edge}\"");
-    out.frame((x, y), (width, height), &style);
     let (middle, centre) = (frame.middle(), y + height / 2.0);
     let (name, below) = match frame.shape {
         Shape::Processor(p) => {
@@ -211,8 +206,37 @@ fn draw_frame(out: &mut Svg, topology: &FoldedClos, wiring: &ClosWiring, frame: 
             )
         }
     };
-    out.text(middle, centre - 1.0, "middle", 13.0, INK, &name);
-    out.text(middle, centre + 12.0, "middle", 10.0, FAINT, &below);
+    let nodes = nodes_of(topology, wiring, frame.shape);
+    out.nodes(&nodes, |out| {
+        let style = format!("rx=\"{radius}\" fill=\"{fill}\" stroke=\"{edge}\"");
+        out.frame((x, y), (width, height), &style);
+        out.text(middle, centre - 1.0, "middle", 13.0, INK, &name);
+        out.text(middle, centre + 12.0, "middle", 10.0, FAINT, &below);
+    });
+}
+
+/// The names of the nodes that a box stands for.
+fn nodes_of(topology: &FoldedClos, wiring: &ClosWiring, shape: Shape) -> String {
+    match shape {
+        Shape::Processor(p) => topology.processors[p as usize].name.clone(),
+        Shape::Router(r) => topology.chips[wiring.chip_of(r) as usize].name.clone(),
+        Shape::Group(location) => {
+            let ends = topology.links.iter().map(|link| (link.a, link.b));
+            let ends = ends.flat_map(|(a, b)| [(a, b), (b, a)]);
+            let inside = ends.filter_map(|(low, high)| {
+                let NodeRef::Processor(p) = low.node else {
+                    return None;
+                };
+                let router = wiring.router(topology, wiring.router_at(high)?);
+                (router.subtree.location == location).then_some(p)
+            });
+            let inside: BTreeSet<u32> = inside.collect();
+            let names = inside
+                .iter()
+                .map(|&p| topology.processors[p as usize].name.as_str());
+            names.collect::<Vec<_>>().join(" ")
+        }
+    }
 }
 
 fn legend(out: &mut Svg, topology: &FoldedClos, layout: &Layout) {

@@ -14,9 +14,17 @@ impl Crossbar {
         self.awake = true;
     }
 
+    /// Tells a watch of what is [announced](Self::announce) meanwhile.
+    pub fn watch_announced(&mut self, cycle: u64, port: usize, vc: usize) {
+        self.watch_arrival(cycle, port, vc, 1);
+    }
+
     /// Flits of `vc` have come at `port`: they come in one by one from now on, or are there if
     /// packets move at once.
     pub fn enqueue(&mut self, port: usize, vc: usize, flits: u32) {
+        if self.watch.is_some() {
+            self.watch_arrival(self.cycle, port, vc, flits);
+        }
         if self.at_once == 1 {
             self.frames[port].enqueue(vc, flits);
             self.framed |= 1 << port;

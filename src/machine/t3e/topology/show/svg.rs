@@ -2,6 +2,7 @@
 
 use super::{role, summary};
 use crate::machine::t3e::route::{Broken, Direction, Place};
+use crate::machine::t3e::router::PROCESSOR;
 use crate::machine::t3e::topology::defects::Defect;
 use crate::machine::t3e::topology::model::Torus;
 use crate::net::show::{FAINT, INK, Svg};
@@ -108,7 +109,7 @@ pub fn svg(torus: &Torus) -> Result<String, TooLarge> {
     for node in 0..torus.shape().nodes() {
         router(&mut out, torus, &layout, node);
     }
-    legend(&mut out, torus, layout.size.1 - 20.0);
+    out.part("legend", |out| legend(out, torus, layout.size.1 - 20.0));
     Ok(out.finish())
 }
 
@@ -149,7 +150,8 @@ fn links(out: &mut Svg, torus: &Torus, broken: &Broken, layout: &Layout, node: u
             true => (BLUE, ""),
             false => (RED, " stroke-dasharray=\"3 3\""),
         };
-        let style = format!("stroke=\"{colour}\" stroke-width=\"1.5\"{dashes}");
+        let style = format!("fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.5\"{dashes}");
+        let number = torus.link_at(node, direction.index() as u8);
         let dimension = direction.dimension();
         let [own, other] = [place, shape.place(peer)].map(|place| place.0[dimension]);
         let is_next = match direction.is_minus() {
@@ -160,7 +162,7 @@ fn links(out: &mut Svg, torus: &Torus, broken: &Broken, layout: &Layout, node: u
             if !direction.is_minus() {
                 let (to_x, to_y) = layout.node(shape.place(peer));
                 let path = format!("M{x:.1} {y:.1}L{to_x:.1} {to_y:.1}");
-                out.path(path, &style);
+                out.links(number, |out| out.path(path, &style));
             }
             continue;
         }
@@ -174,7 +176,7 @@ fn links(out: &mut Svg, torus: &Torus, broken: &Broken, layout: &Layout, node: u
             along.0,
             along.1
         );
-        out.path(path, &style);
+        out.links(number, |out| out.path(path, &style));
         let (dx, dy, anchor) = label;
         out.text(x + dx, y + dy, anchor, 9.0, words, &name);
     }
@@ -223,17 +225,33 @@ fn router(out: &mut Svg, torus: &Torus, layout: &Layout, node: u32) {
         false => "",
     };
     let name = torus.node_name(NodeRef::Chip(node));
-    out.tag(format_args!(
-        "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\" rx=\"4\" fill=\"{fill}\" \
-         stroke=\"{stroke}\"{dashes}><title>{name} {place}</title></rect>",
-        x - HALF.0,
-        y - HALF.1,
-        2.0 * HALF.0,
-        2.0 * HALF.1,
-    ));
-    out.text(x, y - 1.5, "middle", 11.5, INK, &name);
+    let corner = (x - HALF.0, y - HALF.1);
+    out.nodes(&name, |out| {
+        out.tag(format_args!(
+            "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\" rx=\"4\" fill=\"{fill}\" \
+             stroke=\"{stroke}\"{dashes}><title>{name} {place}</title></rect>",
+            corner.0,
+            corner.1,
+            2.0 * HALF.0,
+            2.0 * HALF.1,
+        ));
+        out.text(x, y - 1.5, "middle", 11.5, INK, &name);
+    });
+    // The link to the processor is inside the node's box.
+    let link = torus.link_at(node, PROCESSOR as u8);
+    let line = format!(
+        "M{:.1} {:.1}h{:.1}",
+        corner.0 + 4.0,
+        y + 1.5,
+        2.0 * HALF.0 - 8.0
+    );
+    let style = format!("fill=\"none\" stroke=\"{stroke}\" stroke-width=\"1\" opacity=\"0.7\"");
+    out.links(link, |out| out.path(line, &style));
+    let processor = torus.node_name(NodeRef::Processor(node));
     let role = role(torus, node);
-    out.text(x, y + 10.5, "middle", 9.0, words, &role);
+    out.nodes(&processor, |out| {
+        out.text(x, y + 11.5, "middle", 9.0, words, &role)
+    });
 }
 
 fn legend(out: &mut Svg, torus: &Torus, y: f64) {

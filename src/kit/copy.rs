@@ -1,4 +1,4 @@
-//! Copying a few flits, of which nobody knows beforehand how many.
+//! Copying a few elements, of which nobody knows beforehand how many.
 
 /// Does what `copy_from_slice` does. For up to sixteen elements that is two copies of fixed
 /// lengths, which may overlap, instead of a call that costs more than they do.
@@ -6,7 +6,7 @@
 /// # Panics
 /// If the lengths differ.
 #[inline]
-pub(super) fn copy_few<T: Copy>(from: &[T], to: &mut [T]) {
+pub(crate) fn copy_few<T: Copy>(from: &[T], to: &mut [T]) {
     assert!(from.len() == to.len());
     match from.len() {
         0 => {}
@@ -22,10 +22,14 @@ pub(super) fn copy_few<T: Copy>(from: &[T], to: &mut [T]) {
 #[inline]
 fn copy_ends<T: Copy, const N: usize>(from: &[T], to: &mut [T]) {
     if let (Some(first), Some(last)) = (from.first_chunk::<N>(), from.last_chunk::<N>()) {
+        // Both are read before either is written: no load then waits for a store.
         let (first, last) = (*first, *last);
-        to[..N].copy_from_slice(&first);
-        let end = to.len();
-        to[end - N..].copy_from_slice(&last);
+        if let Some(place) = to.first_chunk_mut() {
+            *place = first;
+        }
+        if let Some(place) = to.last_chunk_mut() {
+            *place = last;
+        }
     }
 }
 

@@ -1,0 +1,45 @@
+//! Messages of programs: what is in them, and how long they took.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use phitwire::nic::LatencyCounts;
+
+use super::outcome::LatencyUs;
+
+/// Words are added to this far apart, so that none is another's.
+const LINE: u64 = 64;
+
+/// How far apart the places of messages of `size` bytes are.
+pub(crate) const fn stride(size: u64) -> u64 {
+    size.next_multiple_of(LINE)
+}
+
+/// The bytes of message `number`: each word is another one, and those of no two messages are the
+/// same.
+pub(crate) fn fill(number: u64, data: &mut [u8]) {
+    for (index, chunk) in (0_u64..).zip(data.chunks_mut(8)) {
+        let word = (number << 20 | index).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        chunk.copy_from_slice(&word.to_le_bytes()[..chunk.len()]);
+    }
+}
+
+/// How often each latency was seen, to one part in 64.
+#[derive(Debug, Default)]
+pub(crate) struct Latencies(BTreeMap<u64, u64>);
+
+impl Latencies {
+    pub(crate) fn add(&mut self, latency: Duration) {
+        let ns = latency.as_nanos() as u64;
+        // Seven bits of it count.
+        let shift = ns.max(1).ilog2().saturating_sub(6);
+        *self.0.entry(ns >> shift << shift).or_default() += 1;
+    }
+
+    pub(crate) fn quantiles(&self) -> LatencyUs {
+        LatencyUs::of(&LatencyCounts {
+            buckets: self.0.iter().map(|(&ns, &count)| (ns, count)).collect(),
+            max_ns: self.0.keys().next_back().copied().unwrap_or(0),
+        })
+    }
+}

@@ -1,0 +1,561 @@
+//! A measurement by programs at the doors of network interfaces, one at each, that send in their
+//! place (`--client`).
+//!
+//! All programs are this thread, which so sees all their memories. Each message has a place of its
+//! own where it goes, one for each source and message outstanding: it is compared there, byte for
+//! byte, when it has ended, before the place serves again.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use phitwire::nic::{Destinations, Operation, RunPhase, SpecError};
+use phitwire_client::door::{Access, AtomicOp, Completion, Local, Remote, Status};
+use phitwire_client::{AttachError, Error, Nic, Options, OutOfRange};
+use phitwire_nodes::run_dir::{LabDir, RunDirError};
+use thiserror::Error;
+
+use super::claim::claim;
+use super::lab::Lab;
+use super::message::{Latencies, fill, stride};
+use super::outcome::{Ends, RateResult};
+use super::plan::Plan;
+use super::processes::{Fates, Processes};
+use super::run::{Clock, RunError, RunProgress};
+use super::work::Work;
+
+/// Most messages outstanding: as many commands fit the ring of a program.
+const MOST_WINDOW: u32 = 1024;
+/// Most bytes of a program that others reach: as many as one registered part has on any machine.
+const MOST_DATA: u64 = 256 << 20;
+/// What has not ended for so long never does: requests time out before.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// Time between two lines of progress, and the longest sleep.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// Rounds in which nothing came before the thread sleeps.
+const IDLE_ROUNDS: u32 = 50;
+
+/// Why programs measured nothing.
+#[derive(Debug, Error)]
+pub enum DoorError {
+    /// The lab has no such place.
+    #[error(transparent)]
+    Dir(#[from] RunDirError),
+    /// A program was not let in.
+    #[error(transparent)]
+    Attach(#[from] AttachError),
+    /// What went wrong with a network interface.
+    #[error("{node}: {error}")]
+    Nic {
+        /// Where.
+        node: String,
+        /// What.
+        error: Error,
+    },
+    /// A place that is none.
+    #[error(transparent)]
+    Outside(#[from] OutOfRange),
+    /// The pattern is none for so many.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+    /// The network interfaces have no such operation.
+    #[error("--op amo: the network interfaces of this machine have none for programs")]
+    NoAtomics,
+    /// Additions are of words.
+    #[error("--size {0}: an addition is of 8 bytes")]
+    AmoSize(u32),
+    /// Blocks where there are none.
+    #[error("--size {0}: the network interfaces of this machine move 1 to {1} bytes for programs")]
+    Size(u32, usize),
+    /// Too many at a time.
+    #[error("--window: programs have up to {MOST_WINDOW} messages outstanding")]
+    Window,
+    /// More memory than can be registered.
+    #[error(
+        "each program would need {0} bytes for the messages of {1} others, where {MOST_DATA} are possible: use a smaller \
+         --window or --size, or fewer sources (--from, --to)"
+    )]
+    Memory(u64, usize),
+    /// The memory was not registered.
+    #[error("{0}: the memory was not registered: {1}")]
+    Register(String, Status),
+    /// No answer to the first request.
+    #[error("{0}: the network interface has not registered the memory after {limit} s", limit = PATIENCE.as_secs())]
+    Silent(String),
+    /// Nothing but refusals.
+    #[error("all messages were refused: {0}")]
+    Refused(Status),
+}
+
+/// A message on its way, or a place for one.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    began: Instant,
+    number: u64,
+    /// The program that it goes to.
+    to: usize,
+}
+
+/// A program at a door.
+struct Program {
+    node: String,
+    nic: Nic,
+    /// Of its memory.
+    handle: u16,
+    /// None: it only receives.
+    destinations: Option<Destinations>,
+    slots: Vec<Slot>,
+    /// Places that are free.
+    free: Vec<usize>,
+    under_way: usize,
+    sent: u64,
+    is_gone: bool,
+}
+
+struct Run<'a> {
+    plan: &'a Plan,
+    programs: Vec<Program>,
+    by_processor: HashMap<u16, usize>,
+    sources: usize,
+    size: u64,
+    result: RateResult,
+    latencies: Latencies,
+    next_number: u64,
+    last_end: Instant,
+    last_acknowledged: Instant,
+    refusal: Option<Status>,
+    data: Vec<u8>,
+    found: Vec<u8>,
+}
+
+/// Measures messages of `size` bytes between programs, as `plan` says; see
+/// [`measure`](super::measure).
+///
+/// # Errors
+/// See [`DoorError`] and [`RunError`]. What goes wrong with messages is no error but part of the
+/// outcome, and so is a network interface that dies meanwhile.
+pub fn measure_programs(
+    plan: &Plan,
+    size: u32,
+    lab: &mut dyn Lab,
+    clock: &dyn Clock,
+    mut watch: impl FnMut(RunProgress),
+) -> Result<RateResult, RunError> {
+    let names = plan.participants().map(|nic| nic.name.as_str());
+    claim(&plan.lab, names, lab, clock)?;
+    let mut run = Run::new(plan, size)?;
+    let mut processes = Processes::new(&plan.everybody, lab);
+    let is_silent = |program: &Program| match &program.destinations {
+        Some(destinations) => destinations.all().is_empty(),
+        None => true,
+    };
+    if run.programs.iter().all(is_silent) {
+        return Err(RunError::NothingSent(plan.pattern.clone()));
+    }
+    run.drive(clock, &mut watch, || processes.watch(clock.now(), lab))?;
+    let (work, fates) = processes.end(lab);
+    Ok(run.outcome(work, fates)?)
+}
+
+impl<'a> Run<'a> {
+    fn new(plan: &'a Plan, size: u32) -> Result<Self, DoorError> {
+        if plan.window > MOST_WINDOW {
+            return Err(DoorError::Window);
+        }
+        if plan.spec.op == Operation::Amo && size != 8 {
+            return Err(DoorError::AmoSize(size));
+        }
+        let sources = plan.sources.len();
+        let per_source = u64::from(plan.window) * stride(size.into());
+        // One more for what a program gets, or sends as a block.
+        let data_bytes = per_source * (sources as u64 + 1);
+        if data_bytes > MOST_DATA {
+            return Err(DoorError::Memory(data_bytes, sources));
+        }
+        let now = Instant::now();
+        let mut run = Self {
+            plan,
+            programs: Vec::new(),
+            by_processor: HashMap::new(),
+            sources,
+            size: size.into(),
+            result: RateResult::default(),
+            latencies: Latencies::default(),
+            next_number: 1,
+            last_end: now,
+            last_acknowledged: now,
+            refusal: None,
+            data: vec![0; size as usize],
+            found: vec![0; size as usize],
+        };
+        let lab = LabDir::new(&plan.lab)?;
+        let slot = Slot {
+            began: now,
+            number: 0,
+            to: 0,
+        };
+        // Sources first: their numbers are those of their places at all others.
+        for nic in plan.sources.iter().chain(&plan.targets) {
+            let options = Options {
+                job: u64::from(std::process::id()) << 32 | 0x7261_7465,
+                member: None,
+                data_bytes,
+            };
+            let is_source = run.programs.len() < sources;
+            let destinations = match is_source {
+                true => Some(Destinations::new(&plan.spec, nic.processor)?),
+                false => None,
+            };
+            let window = if is_source { plan.window as usize } else { 0 };
+            run.by_processor.insert(nic.processor, run.programs.len());
+            run.programs.push(Program {
+                node: nic.name.clone(),
+                nic: Nic::attach(lab.door(&nic.name)?, &options)?,
+                handle: 0,
+                destinations,
+                slots: vec![slot; window],
+                free: (0..window).collect(),
+                under_way: 0,
+                sent: 0,
+                is_gone: false,
+            });
+            run.check_abilities(size)?;
+        }
+        for program in &mut run.programs {
+            program.register(per_source * sources as u64)?;
+        }
+        Ok(run)
+    }
+
+    /// Whether the program that was attached last can do what is asked for.
+    fn check_abilities(&self, size: u32) -> Result<(), DoorError> {
+        let Some(Program { nic, .. }) = self.programs.last() else {
+            return Ok(());
+        };
+        let (has, longest) = (nic.operations(), nic.longest_put());
+        if self.plan.spec.op == Operation::Amo && !has.atomics {
+            return Err(DoorError::NoAtomics);
+        }
+        match has.blocks || size as usize <= longest {
+            true => Ok(()),
+            false => Err(DoorError::Size(size, longest)),
+        }
+    }
+
+    /// Where a message of a source is, at whom it goes to; as source number [`Run::sources`], where
+    /// any program keeps its own.
+    fn at(&self, source: usize, slot: usize) -> u64 {
+        (source as u64 * u64::from(self.plan.window) + slot as u64) * stride(self.size)
+    }
+
+    /// Sends messages and takes in their ends, until all have ended.
+    fn drive(
+        &mut self,
+        clock: &dyn Clock,
+        watch: &mut impl FnMut(RunProgress),
+        mut look: impl FnMut(),
+    ) -> Result<(), RunError> {
+        let begin = Instant::now();
+        let (mut over_since, mut looked, mut idle) = (None, begin, 0);
+        (self.last_end, self.last_acknowledged) = (begin, begin);
+        loop {
+            let mut any = false;
+            for source in 0..self.sources {
+                any |= self.take_ends(source)?;
+                if over_since.is_none() {
+                    any |= self.fill_window(source)?;
+                }
+                self.programs[source].nic.flush();
+            }
+            let now = Instant::now();
+            let is_done = self.programs[..self.sources]
+                .iter()
+                .all(|p| self.has_offered(p));
+            let is_late = self.plan.duration().is_some_and(|d| now >= begin + d);
+            if over_since.is_none() && (is_done || is_late || clock.stops() > 0) {
+                over_since = Some(now);
+            }
+            let phase = over_since.map_or(RunPhase::Running, |_| RunPhase::Draining);
+            let under_way: usize = self.programs.iter().map(|p| p.under_way).sum();
+            if over_since.is_some() && under_way == 0 {
+                break;
+            }
+            if clock.stops() > 1 {
+                return Err(RunError::Interrupted);
+            }
+            let stuck_since = over_since.map_or(self.last_end, |over| over.max(self.last_end));
+            if under_way > 0 && now >= stuck_since + PATIENCE {
+                self.give_up();
+                break;
+            }
+            if now >= looked + LOOK_EVERY {
+                looked = now;
+                look();
+                watch(RunProgress {
+                    elapsed: now - begin,
+                    sent: self.result.sent,
+                    acknowledged: self.result.acknowledged,
+                    phase,
+                });
+            }
+            idle = if any { 0 } else { idle + 1 };
+            if idle > 0 {
+                self.rest(idle);
+            }
+        }
+        let over = over_since.unwrap_or(begin);
+        let last = over.max(self.last_acknowledged);
+        self.result.seconds = (last - begin).as_secs_f64();
+        self.result.drain_seconds = over.elapsed().as_secs_f64();
+        Ok(())
+    }
+
+    /// Whether a source has sent all that it was to, or can send nothing more.
+    fn has_offered(&self, program: &Program) -> bool {
+        let count = self.plan.spec.count;
+        let is_silent = program
+            .destinations
+            .as_ref()
+            .is_none_or(|d| d.all().is_empty());
+        let has_none_left = program.free.is_empty() && program.under_way == 0;
+        program.is_gone || is_silent || has_none_left || (count > 0 && program.sent >= count)
+    }
+
+    fn fill_window(&mut self, source: usize) -> Result<bool, DoorError> {
+        let mut any = false;
+        while !self.has_offered(&self.programs[source]) {
+            let program = &mut self.programs[source];
+            let Some(&slot) = program.free.last() else {
+                break;
+            };
+            let to = program.destinations.as_mut().and_then(Iterator::next);
+            let Some(&to) = to.and_then(|to| self.by_processor.get(&to)) else {
+                break;
+            };
+            if !self.begin(source, slot, to)? {
+                break;
+            }
+            self.programs[source].free.pop();
+            any = true;
+        }
+        Ok(any)
+    }
+
+    /// Sends a message; false if there is no room for its command.
+    fn begin(&mut self, source: usize, slot: usize, to: usize) -> Result<bool, DoorError> {
+        let (there, own) = (self.at(source, slot), self.at(self.sources, slot));
+        let number = self.next_number;
+        fill(number, &mut self.data);
+        let (bytes, name) = (self.size, slot as u64);
+        let part = Local { offset: own, bytes };
+        let target = &self.programs[to];
+        let remote = Remote {
+            processor: target.nic.processor(),
+            handle: target.handle,
+            offset: there,
+        };
+        let nic = &self.programs[source].nic;
+        let is_short = bytes <= nic.longest_put() as u64;
+        match self.plan.spec.op {
+            Operation::Put if is_short => {}
+            Operation::Put => nic.write(own, &self.data)?,
+            // What is got or added to is there before.
+            Operation::Get | Operation::Amo => target.nic.write(there, &self.data)?,
+        }
+        let is_in_words = bytes.is_multiple_of(4) || !nic.operations().blocks;
+        let program = &mut self.programs[source];
+        let nic = &mut program.nic;
+        let asked = match self.plan.spec.op {
+            Operation::Put if is_short => nic.put(name, remote, &self.data, false),
+            Operation::Put => nic.block_put(name, remote, part, None),
+            Operation::Get if is_short && is_in_words => nic.get(name, remote, part),
+            Operation::Get => nic.block_get(name, remote, part),
+            Operation::Amo => nic.atomic(name, remote, AtomicOp::Add, [1, 0], true),
+        };
+        match asked {
+            Ok(()) => {}
+            Err(Error::Full) => return Ok(false),
+            Err(error) => return Err(program.failed(error)),
+        }
+        program.slots[slot] = Slot {
+            began: Instant::now(),
+            number,
+            to,
+        };
+        program.under_way += 1;
+        program.sent += 1;
+        self.result.sent += 1;
+        self.next_number += 1;
+        Ok(true)
+    }
+
+    /// Takes in what has ended at a source; whether there was anything.
+    fn take_ends(&mut self, source: usize) -> Result<bool, DoorError> {
+        let mut any = false;
+        while !self.programs[source].is_gone {
+            match self.programs[source].nic.poll() {
+                Ok(None) => break,
+                Ok(Some(Completion::End {
+                    name, status, word, ..
+                })) => self.ended(source, name as usize, status, word)?,
+                Ok(Some(_)) => {}
+                Err(Error::Gone) => self.note_gone(source),
+                Err(error) => return Err(self.programs[source].failed(error)),
+            }
+            any = true;
+        }
+        if any {
+            self.last_end = Instant::now();
+        }
+        Ok(any)
+    }
+
+    /// The network interface of a source has ended: nobody knows of what was under way.
+    fn note_gone(&mut self, source: usize) {
+        let program = &mut self.programs[source];
+        program.is_gone = true;
+        self.result.lost += std::mem::take(&mut program.under_way) as u64;
+        self.result.restarted.push(program.node.clone());
+    }
+
+    fn give_up(&mut self) {
+        for program in &mut self.programs {
+            if program.under_way > 0 {
+                self.result.lost += std::mem::take(&mut program.under_way) as u64;
+                self.result.unfinished.push(program.node.clone());
+            }
+        }
+    }
+
+    fn ended(
+        &mut self,
+        from: usize,
+        slot: usize,
+        status: Status,
+        word: u64,
+    ) -> Result<(), DoorError> {
+        let program = &mut self.programs[from];
+        let Slot { began, number, to } = program.slots[slot];
+        program.under_way -= 1;
+        // Where something may still land nothing else goes.
+        if !status.is_unknown() {
+            program.free.push(slot);
+        }
+        if status == Status::Done {
+            self.latencies.add(began.elapsed());
+            self.last_acknowledged = Instant::now();
+            self.result.acknowledged += 1;
+            self.result.corrupted +=
+                u64::from(!self.is_right(from, slot, to, number, Some(word))?);
+        } else if status.is_unknown() {
+            self.result.timed_out += 1;
+            self.result.lost += u64::from(!self.is_right(from, slot, to, number, None)?);
+        } else {
+            self.result.refused += 1;
+            self.refusal = Some(status);
+        }
+        Ok(())
+    }
+
+    /// Whether a message has done what it was to; `word` is what an addition has answered, if it
+    /// has.
+    fn is_right(
+        &mut self,
+        from: usize,
+        slot: usize,
+        to: usize,
+        number: u64,
+        word: Option<u64>,
+    ) -> Result<bool, DoorError> {
+        let (there, own) = (self.at(from, slot), self.at(self.sources, slot));
+        fill(number, &mut self.data);
+        match self.plan.spec.op {
+            Operation::Put => self.programs[to].nic.read(there, &mut self.found)?,
+            Operation::Get => self.programs[from].nic.read(own, &mut self.found)?,
+            Operation::Amo => {
+                self.programs[to].nic.read(there, &mut self.found)?;
+                let [before, after] = [&self.data, &self.found].map(|bytes| word_of(bytes));
+                let is_answered = word.is_none_or(|word| word == before);
+                return Ok(is_answered && after == before.wrapping_add(1));
+            }
+        }
+        Ok(self.data == self.found)
+    }
+
+    /// Nothing has come for so many rounds: gives the processor up, or sleeps until something has.
+    fn rest(&mut self, idle: u32) {
+        if idle < IDLE_ROUNDS {
+            return std::thread::yield_now();
+        }
+        let sources = &mut self.programs[..self.sources];
+        let mut may_sleep = true;
+        for program in sources.iter_mut().filter(|p| !p.is_gone) {
+            may_sleep &= program.nic.arm();
+        }
+        if may_sleep {
+            let here = sources.iter().filter(|p| !p.is_gone);
+            let fds = here.flat_map(|p| [p.nic.fd(), p.nic.socket()]);
+            let mut fds: Vec<_> = fds.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
+            let limit = PollTimeout::try_from(LOOK_EVERY).unwrap_or(PollTimeout::ZERO);
+            // A signal ends the sleep, and is looked at by who drives.
+            let _ = poll(&mut fds, limit);
+        }
+        for program in sources.iter_mut().filter(|p| !p.is_gone) {
+            program.nic.disarm();
+        }
+    }
+
+    fn outcome(self, work: Work, fates: Fates) -> Result<RateResult, DoorError> {
+        let mut result = self.result;
+        if let (0, Some(status)) = (result.acknowledged, self.refusal) {
+            return Err(DoorError::Refused(status));
+        }
+        let rate = match result.seconds > 0.0 {
+            true => result.acknowledged as f64 / result.seconds,
+            false => 0.0,
+        };
+        result.size = self.size as u32;
+        result.messages_per_second = rate;
+        result.payload_bytes_per_second = rate * self.size as f64;
+        result.latency_us = self.latencies.quantiles();
+        Ok(result.with_ends(Ends {
+            work,
+            fates,
+            ..Ends::default()
+        }))
+    }
+}
+
+/// The word of an addition.
+fn word_of(bytes: &[u8]) -> u64 {
+    bytes
+        .first_chunk()
+        .map_or(0, |word| u64::from_le_bytes(*word))
+}
+
+impl Program {
+    fn failed(&self, error: Error) -> DoorError {
+        let node = self.node.clone();
+        DoorError::Nic { node, error }
+    }
+
+    /// Lets the others reach the first bytes of its memory.
+    fn register(&mut self, bytes: u64) -> Result<(), DoorError> {
+        let part = Local { offset: 0, bytes };
+        let asked = self.nic.register(0, part, Access::ALL);
+        asked.map_err(|error| self.failed(error))?;
+        match self.nic.wait(Some(PATIENCE)) {
+            Ok(Some(Completion::End {
+                status: Status::Done,
+                word,
+                ..
+            })) => self.handle = word as u16,
+            Ok(Some(Completion::End { status, .. })) => {
+                return Err(DoorError::Register(self.node.clone(), status));
+            }
+            Ok(_) => return Err(DoorError::Silent(self.node.clone())),
+            Err(error) => return Err(self.failed(error)),
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,101 @@
+//! Loads and stores, which the network interfaces of all machines have: each program stores a line
+//! into the memory of every other, then a flag behind it, on which the other waits; it loads its
+//! line back, and adds to a common word where there are atomic operations.
+//!
+//!     cargo run --example stores -- --door PATH PATH...
+
+pub mod common;
+
+use common::{Outcome, Program};
+use phitwire_client::door::{AtomicOp, Local};
+use std::sync::atomic::Ordering::Acquire;
+use std::time::{Duration, Instant};
+
+/// Bytes of a line, which every put can carry; its flag stands in the line behind it.
+const LINE: u64 = 32;
+/// How far apart the places of programs are.
+const PLACE: u64 = 128;
+const FLAG: u64 = 64;
+/// Where the common word of the first program is, and where loads go.
+const SUM: u64 = 64 << 10;
+const BACK: u64 = 80 << 10;
+/// Bytes of data that each program needs.
+pub const DATA_BYTES: u64 = 96 << 10;
+const PATIENCE: Duration = Duration::from_secs(60);
+const ADDITIONS: u64 = 100;
+
+fn line(from: usize, to: usize) -> [u8; LINE as usize] {
+    std::array::from_fn(|n| (n * 7 + from * 31 + to * 3 + 1) as u8)
+}
+
+/// What each program does.
+pub fn program(this: &mut Program) -> Outcome {
+    let part = Local {
+        offset: 0,
+        bytes: BACK,
+    };
+    let handle = this.register(part)?;
+    let handles = this.agree(handle.into())?;
+    let (rank, count) = (this.rank, this.all.len());
+    let others: Vec<_> = (0..count).filter(|&other| other != rank).collect();
+    let place = rank as u64 * PLACE;
+    for &to in &others {
+        let there = |offset| this.remote(to, handles[to], place + offset);
+        let (data, flag) = (there(0), there(FLAG));
+        let name = this.name();
+        this.nic.put(name, data, &line(rank, to), false)?;
+        // Once it has ended, it is there.
+        this.end(name)?;
+        let name = this.name();
+        this.nic.put(name, flag, &1_u64.to_le_bytes(), false)?;
+        this.end(name)?;
+        let name = this.name();
+        let into = Local {
+            offset: BACK,
+            bytes: LINE,
+        };
+        this.nic.get(name, data, into)?;
+        this.end(name)?;
+        let mut back = [0; LINE as usize];
+        this.nic.read(BACK, &mut back)?;
+        if back != line(rank, to) {
+            return Err(format!("what was stored at program {to} is loaded otherwise").into());
+        }
+    }
+    let begin = Instant::now();
+    for &from in &others {
+        let theirs = from as u64 * PLACE;
+        while this.nic.word(theirs + FLAG)?.load(Acquire) == 0 {
+            if begin.elapsed() > PATIENCE {
+                return Err(format!("program {from} has stored nothing").into());
+            }
+            std::thread::yield_now();
+        }
+        let mut found = [0; LINE as usize];
+        this.nic.read(theirs, &mut found)?;
+        if found != line(from, rank) {
+            return Err(format!("program {from} has stored something else").into());
+        }
+    }
+    if this.nic.operations().atomics {
+        let sum = this.remote(0, handles[0], SUM);
+        for _ in 0..ADDITIONS {
+            let name = this.name();
+            let operands = [rank as u64 + 1, 0];
+            this.nic.atomic(name, sum, AtomicOp::Add, operands, false)?;
+            this.end(name)?;
+        }
+        this.agree(0)?;
+        let all = (1..=count as u64).sum::<u64>() * ADDITIONS;
+        let sum = this.nic.word(SUM)?.load(Acquire);
+        if rank == 0 && sum != all {
+            return Err(format!("the sum is {sum}, not {all}").into());
+        }
+    }
+    Ok(())
+}
+
+#[allow(dead_code, reason = "the tests run `program` alone")]
+fn main() -> std::process::ExitCode {
+    common::main(DATA_BYTES, program)
+}

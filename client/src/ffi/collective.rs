@@ -1,0 +1,70 @@
+//! Collective operations for C.
+
+use std::ffi::c_int;
+
+use phitwire_framing::door::{CollectiveRequest, Reduction};
+
+use super::{PHW_ARGUMENT, PhwLocal, PhwNic, ask};
+
+/// Makes the network interface a node of a tree over those whose numbers are in the data, two bytes
+/// each, as number `rank` of them: engine 0 to 3, up to `branching` children (1 to 32), an `epoch`
+/// that no earlier tree of the engine had, and how long others are waited for. All but `rank` is
+/// the same for all.
+#[unsafe(no_mangle)]
+#[allow(clippy::missing_safety_doc, reason = "phw_processor has it")]
+#[allow(clippy::too_many_arguments, reason = "C has no other names for them")]
+pub unsafe extern "C" fn phw_collective_set_up(
+    nic: *mut PhwNic,
+    name: u64,
+    engine: u8,
+    rank: u16,
+    branching: u8,
+    epoch: u32,
+    patience_ms: u32,
+    processors: PhwLocal,
+) -> c_int {
+    let request = CollectiveRequest::SetUp {
+        engine,
+        rank,
+        branching,
+        epoch,
+        patience_ms,
+        processors: processors.into(),
+    };
+    // SAFETY: by the caller's promise.
+    unsafe { ask(nic, |nic| nic.collective(name, request)) }
+}
+
+/// Joins the next operation of the engine: one of PhwReduction, the same for all. The word of the
+/// completion is the result.
+#[unsafe(no_mangle)]
+#[allow(clippy::missing_safety_doc, reason = "phw_processor has it")]
+pub unsafe extern "C" fn phw_collective_join(
+    nic: *mut PhwNic,
+    name: u64,
+    engine: u8,
+    reduction: u8,
+    word: u64,
+    location: u64,
+) -> c_int {
+    let Some(op) = Reduction::from_code(reduction.into()) else {
+        return PHW_ARGUMENT;
+    };
+    let request = CollectiveRequest::Join {
+        engine,
+        op,
+        word,
+        location,
+    };
+    // SAFETY: by the caller's promise.
+    unsafe { ask(nic, |nic| nic.collective(name, request)) }
+}
+
+/// Gives the engine back, when nothing is under way there.
+#[unsafe(no_mangle)]
+#[allow(clippy::missing_safety_doc, reason = "phw_processor has it")]
+pub unsafe extern "C" fn phw_collective_leave(nic: *mut PhwNic, name: u64, engine: u8) -> c_int {
+    let request = CollectiveRequest::Leave { engine };
+    // SAFETY: by the caller's promise.
+    unsafe { ask(nic, |nic| nic.collective(name, request)) }
+}

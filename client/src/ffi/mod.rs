@@ -1,0 +1,509 @@
+//! The interface for C: `include/phitwire.h`, which a test generates from this module.
+//!
+//! Functions answer [`PHW_OK`], [`PHW_NOTHING`] or, below zero, what went wrong. None of them
+//! panics into C, and null where something has to be is [`PHW_ARGUMENT`].
+#![expect(unsafe_code, reason = "C hands pointers in")]
+
+use std::ffi::{CStr, OsStr, c_char, c_int};
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use phitwire_framing::door::{Access, AtomicOp, Completion, Status};
+
+use crate::{Error, Nic, Options};
+
+mod collective;
+mod types;
+pub use collective::*;
+pub use types::*;
+
+/// A network interface that the program is attached to. One thread at a time may use it.
+pub struct PhwNic(Nic);
+
+const fn code(error: Error) -> c_int {
+    match error {
+        Error::Full => PHW_FULL,
+        Error::Entry(_) => PHW_NO_COMMAND,
+        Error::OutOfRange(_) => PHW_OUT_OF_RANGE,
+        Error::Gone => PHW_GONE,
+        Error::Broken(_) => PHW_BROKEN,
+        Error::Wait(_) => PHW_WAIT,
+    }
+}
+
+fn guarded(body: impl FnOnce() -> c_int) -> c_int {
+    catch_unwind(AssertUnwindSafe(body)).unwrap_or(PHW_PANIC)
+}
+
+/// Runs `body` with the network interface behind `nic`.
+///
+/// # Safety
+/// It is null, or one of `phw_attach` that nobody else uses.
+unsafe fn with(nic: *mut PhwNic, body: impl FnOnce(&mut Nic) -> Result<c_int, Error>) -> c_int {
+    guarded(|| {
+        // SAFETY: by the caller's promise.
+        let Some(nic) = (unsafe { nic.as_mut() }) else {
+            return PHW_ARGUMENT;
+        };
+        body(&mut nic.0).unwrap_or_else(code)
+    })
+}
+
+/// Runs a command.
+///
+/// # Safety
+/// As for [`with`].
+unsafe fn ask(nic: *mut PhwNic, body: impl FnOnce(&mut Nic) -> Result<(), Error>) -> c_int {
+    // SAFETY: by the caller's promise.
+    unsafe { with(nic, |nic| body(nic).map(|()| PHW_OK)) }
+}
+
+/// Attaches to the network interface whose door is the socket at `door`, for a program of `job`:
+/// member 0 to 254 of those there, or PHW_ANY_MEMBER, with `data_bytes` of memory for its data.
+/// If it is not let in, `why` (which may be null) gets up to `why_bytes` bytes of text, with a zero
+/// behind.
+///
+/// # Safety
+/// The pointers are null or right: `door` ends with a zero, `nic` takes a pointer, `why` has
+/// `why_bytes` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn phw_attach(
+    door: *const c_char,
+    job: u64,
+    member: u8,
+    data_bytes: u64,
+    nic: *mut *mut PhwNic,
+    why: *mut c_char,
+    why_bytes: usize,
+) -> c_int {
+    guarded(|| {
+        if door.is_null() || nic.is_null() {
+            return PHW_ARGUMENT;
+        }
+        // SAFETY: not null, and by the caller's promise a string.
+        let door = OsStr::from_bytes(unsafe { CStr::from_ptr(door) }.to_bytes());
+        let options = Options {
+            job,
+            member: (member != PHW_ANY_MEMBER).then_some(member),
+            data_bytes,
+        };
+        match Nic::attach(door, &options) {
+            Ok(attached) => {
+                let attached = Box::into_raw(Box::new(PhwNic(attached)));
+                // SAFETY: not null, and by the caller's promise a place for a pointer.
+                unsafe { nic.write(attached) };
+                PHW_OK
+            }
+            Err(error) => {
+                let text = error.to_string();
+                if !why.is_null() && why_bytes > 0 {
+                    let bytes = text.len().min(why_bytes - 1);
+                    // SAFETY: `why` has `why_bytes` bytes, by the caller's promise.
+                    unsafe {
+                        why.copy_from_nonoverlapping(text.as_ptr().cast(), bytes);
+                        why.add(bytes).write(0);
+                    }
+                }
+                PHW_REFUSED
+            }
+        }
+    })
+}
+
+/// Leaves a network interface: what the program has registered, and what is under way, ends.
+///
+/// # Safety
+/// `nic` is null or one of `phw_attach`, and is not used again.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn phw_leave(nic: *mut PhwNic) {
+    guarded(|| {
+        if !nic.is_null() {
+            // SAFETY: made by `phw_attach`, and by the caller's promise not used again.
+            drop(unsafe { Box::from_raw(nic) });
+        }
+        PHW_OK
+    });
+}
+
+/// The number of the network interface.
+///
+/// # Safety
+/// `nic` is null or one of `phw_attach`; here and below.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn phw_processor(nic: *mut PhwNic) -> c_int {
+    // SAFETY: by the caller's promise, here and below.
+    unsafe { with(nic, |nic| Ok(nic.processor().into())) }
+}
+
+/// Which of the job's programs at this network interface this one is.
+#[unsafe(no_mangle)]
+#[allow(clippy::missing_safety_doc, reason = "phw_processor has it")]
+pub unsafe extern "C" fn phw_member(nic: *mut PhwNic) -> c_int {
+    // SAFETY: by the caller's promise.
+    unsafe { with(nic, |nic| Ok(nic.member().into())) }
+}
+
+/// Most bytes of a put or a get.
+#[unsafe(no_mangle)]
+#[allow(clippy::missing_safety_doc, reason = "phw_processor has it")]
+pub unsafe extern "C" fn phw_longest_put(nic: *mut PhwNic) -> c_int {
+    // SAFETY: by the caller's promise.
+    unsafe { with(nic, |nic| Ok(nic.longest_put() as c_int)) }
+}
+
+/// What the network interface has beside puts and gets: `PHW_HAS_ATOMICS` and so on, or-ed.
+#[unsafe(no_mangle)]
+#[allow(clippy::missing_safety_doc, reason = "phw_processor has it")]
+pub unsafe extern "C" fn phw_operations(nic: *mut PhwNic) -> c_int {
+    let bits = |nic: &mut Nic| {
+        let has = nic.operations();
+        [
+            (has.atomics, PHW_HAS_ATOMICS),
+            (has.events, PHW_HAS_EVENTS),
+            (has.blocks, PHW_HAS_BLOCKS),
+            (has.messages, PHW_HAS_MESSAGES),
+            (has.collectives, PHW_HAS_COLLECTIVES),
+        ]
+        .map(|(has, bit)| c_int::from(has) * bit)
+        .iter()
+        .sum()
+    };
+    // SAFETY: by the caller's promise.
+    unsafe { with(nic, |nic| Ok(bits(nic))) }
+}
+
+/// Copies `bytes` of the program's data from byte `offset` on.
+///
+/// # Safety
+/// `out` has `bytes` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn phw_read(
+    nic: *mut PhwNic,
+    offset: u64,
+    out: *mut u8,
+    bytes: usize,
+) -> c_int {
+    if out.is_null() {
+        return PHW_ARGUMENT;
+    }
+    // SAFETY: by the caller's promise: so many bytes of C's, which may be uninitialised; they are
+    // only written to.
+    unsafe {
+        ask(nic, |nic| {
+            let out = std::slice::from_raw_parts_mut(out, bytes);
+            Ok(nic.read(offset, out)?)
+        })
+    }
+}
+
+/// Changes `bytes` of the program's data from byte `offset` on.
+///
+/// # Safety
+/// `data` has `bytes` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn phw_write(
+    nic: *mut PhwNic,
+    offset: u64,
+    data: *const u8,
+    bytes: usize,
+) -> c_int {
+    if data.is_null() {
+        return PHW_ARGUMENT;
+    }
+    // SAFETY: by the caller's promise.
+    unsafe {
+        ask(nic, |nic| {
+            Ok(nic.write(offset, std::slice::from_raw_parts(data, bytes))?)
+        })
+    }
+}
+
+/// The word of the program's data at byte `offset`, a multiple of eight: a flag that others put,
+/// say. To be read and written by __atomic functions only; null if it is not there.
+#[unsafe(no_mangle)]
+#[allow(clippy::missing_safety_doc, reason = "phw_processor has it")]
+pub unsafe extern "C" fn phw_word(nic: *mut PhwNic, offset: u64) -> *mut u64 {
+    let mut word = std::ptr::null_mut();
+    // SAFETY: by the caller's promise.
+    unsafe {
+        ask(nic, |nic| {
+            word = nic.word(offset)?.as_ptr();
+            Ok(())
+        });
+    }
+    word
+}
+
+/// Writes 1 to 64 bytes there. With `event`, the program there is told (PHW_KIND_LANDED).
+///
+/// # Safety
+/// `data` has `bytes` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn phw_put(
+    nic: *mut PhwNic,
+    name: u64,
+    to: PhwRemote,
+    data: *const u8,
+    bytes: usize,
+    event: bool,
+) -> c_int {
+    if data.is_null() {
+        return PHW_ARGUMENT;
+    }
+    // SAFETY: by the caller's promise.
+    unsafe {
+        ask(nic, |nic| {
+            let data = std::slice::from_raw_parts(data, bytes);
+            nic.put(name, to.into(), data, event)
+        })
+    }
+}
+
+/// Reads up to 64 bytes there into one's own data.
+#[unsafe(no_mangle)]
+#[allow(clippy::missing_safety_doc, reason = "phw_processor has it")]
+pub unsafe extern "C" fn phw_get(
+    nic: *mut PhwNic,
+    name: u64,
+    from: PhwRemote,
+    into: PhwLocal,
+) -> c_int {
+    // SAFETY: by the caller's promise.
+    unsafe { ask(nic, |nic| nic.get(name, from.into(), into.into())) }
+}
+
+/// Changes a word of 64 bits there, by one of PhwAtomic; with `fetch`, the completion tells it as
+/// it was.
+#[unsafe(no_mangle)]
+#[allow(clippy::missing_safety_doc, reason = "phw_processor has it")]
+pub unsafe extern "C" fn phw_atomic(
+    nic: *mut PhwNic,
+    name: u64,
+    at: PhwRemote,
+    op: u8,
+    a: u64,
+    b: u64,
+    fetch: bool,
+) -> c_int {
+    let Some(&op) = AtomicOp::ALL.get(usize::from(op)) else {
+        return PHW_ARGUMENT;
+    };
+    // SAFETY: by the caller's promise.
+    unsafe { ask(nic, |nic| nic.atomic(name, at.into(), op, [a, b], fetch)) }
+}
+
+/// Writes bytes of one's own data there. Unless it is null, the program there is told what `event`
+/// points to when all of them are in its memory (PHW_KIND_TOLD).
+///
+/// # Safety
+/// `event` is null or points to a word.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn phw_block_put(
+    nic: *mut PhwNic,
+    name: u64,
+    to: PhwRemote,
+    from: PhwLocal,
+    event: *const u64,
+) -> c_int {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        let event = event.as_ref().copied();
+        ask(nic, |nic| {
+            nic.block_put(name, to.into(), from.into(), event)
+        })
+    }
+}
+
+/// Reads bytes there into one's own data.
+#[unsafe(no_mangle)]
+#[allow(clippy::missing_safety_doc, reason = "phw_processor has it")]
+pub unsafe extern "C" fn phw_block_get(
+    nic: *mut PhwNic,
+    name: u64,
+    from: PhwRemote,
+    into: PhwLocal,
+) -> c_int {
+    // SAFETY: by the caller's promise.
+    unsafe { ask(nic, |nic| nic.block_get(name, from.into(), into.into())) }
+}
+
+/// Sends bytes of one's own data to a receive of a program of the job.
+#[unsafe(no_mangle)]
+#[allow(clippy::missing_safety_doc, reason = "phw_processor has it")]
+pub unsafe extern "C" fn phw_send(
+    nic: *mut PhwNic,
+    name: u64,
+    processor: u16,
+    member: u8,
+    from: PhwLocal,
+) -> c_int {
+    // SAFETY: by the caller's promise.
+    unsafe { ask(nic, |nic| nic.send(name, processor, member, from.into())) }
+}
+
+/// Posts a place for a message (PHW_KIND_RECEIVED).
+#[unsafe(no_mangle)]
+#[allow(clippy::missing_safety_doc, reason = "phw_processor has it")]
+pub unsafe extern "C" fn phw_receive(nic: *mut PhwNic, name: u64, into: PhwLocal) -> c_int {
+    // SAFETY: by the caller's promise.
+    unsafe { ask(nic, |nic| nic.receive(name, into.into())) }
+}
+
+/// Takes the receive of that name back, if it has no message yet: the word is 1 if so.
+#[unsafe(no_mangle)]
+#[allow(clippy::missing_safety_doc, reason = "phw_processor has it")]
+pub unsafe extern "C" fn phw_take_back(nic: *mut PhwNic, name: u64) -> c_int {
+    // SAFETY: by the caller's promise.
+    unsafe { ask(nic, |nic| nic.take_back(name)) }
+}
+
+/// Lets the programs of the job reach a part of the data, at a multiple of 64, by or-ed rights
+/// (PHW_MAY_PUT ...); the word of the completion is its handle.
+#[unsafe(no_mangle)]
+#[allow(clippy::missing_safety_doc, reason = "phw_processor has it")]
+pub unsafe extern "C" fn phw_register(
+    nic: *mut PhwNic,
+    name: u64,
+    part: PhwLocal,
+    rights: u8,
+) -> c_int {
+    if rights > PHW_MAY_PUT | PHW_MAY_GET | PHW_MAY_ATOMIC {
+        return PHW_ARGUMENT;
+    }
+    let access = Access {
+        put: rights & PHW_MAY_PUT != 0,
+        get: rights & PHW_MAY_GET != 0,
+        atomic: rights & PHW_MAY_ATOMIC != 0,
+    };
+    // SAFETY: by the caller's promise.
+    unsafe { ask(nic, |nic| nic.register(name, part.into(), access)) }
+}
+
+/// Ends that.
+#[unsafe(no_mangle)]
+#[allow(clippy::missing_safety_doc, reason = "phw_processor has it")]
+pub unsafe extern "C" fn phw_deregister(nic: *mut PhwNic, name: u64, handle: u16) -> c_int {
+    // SAFETY: by the caller's promise.
+    unsafe { ask(nic, |nic| nic.deregister(name, handle)) }
+}
+
+/// Shows the network interface what was asked for; phw_wait and an empty phw_poll do too.
+#[unsafe(no_mangle)]
+#[allow(clippy::missing_safety_doc, reason = "phw_processor has it")]
+pub unsafe extern "C" fn phw_flush(nic: *mut PhwNic) -> c_int {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        ask(nic, |nic| {
+            nic.flush();
+            Ok(())
+        })
+    }
+}
+
+/// What was found, into C's place for it.
+///
+/// # Safety
+/// `out` is a place for a completion.
+unsafe fn hand_out(found: Option<Completion>, out: *mut PhwCompletion) -> c_int {
+    let Some(found) = found else {
+        return PHW_NOTHING;
+    };
+    // SAFETY: by the caller's promise.
+    unsafe { out.write(found.into()) };
+    PHW_OK
+}
+
+/// The oldest completion; PHW_NOTHING if there is none now.
+///
+/// # Safety
+/// `out` is null or a place for a completion.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn phw_poll(nic: *mut PhwNic, out: *mut PhwCompletion) -> c_int {
+    if out.is_null() {
+        return PHW_ARGUMENT;
+    }
+    // SAFETY: by the caller's promise.
+    unsafe { with(nic, |nic| Ok(hand_out(nic.poll()?, out))) }
+}
+
+/// The oldest completion; if there is none, sleeps until there is. PHW_NOTHING after `timeout_ms`
+/// milliseconds (below zero: never), and when there is room again for a command that was refused
+/// with PHW_FULL.
+///
+/// # Safety
+/// `out` is null or a place for a completion.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn phw_wait(
+    nic: *mut PhwNic,
+    timeout_ms: i64,
+    out: *mut PhwCompletion,
+) -> c_int {
+    if out.is_null() {
+        return PHW_ARGUMENT;
+    }
+    let timeout = u64::try_from(timeout_ms).ok().map(Duration::from_millis);
+    // SAFETY: by the caller's promise.
+    unsafe { with(nic, |nic| Ok(hand_out(nic.wait(timeout)?, out))) }
+}
+
+/// For programs that sleep in an event loop of their own: asks to be woken. 1: one may sleep until
+/// phw_fd or phw_socket can be read; 0: there is something to poll. Call phw_disarm either way then.
+#[unsafe(no_mangle)]
+#[allow(clippy::missing_safety_doc, reason = "phw_processor has it")]
+pub unsafe extern "C" fn phw_arm(nic: *mut PhwNic) -> c_int {
+    // SAFETY: by the caller's promise.
+    unsafe { with(nic, |nic| Ok(nic.arm().into())) }
+}
+
+/// Says that the program is awake.
+#[unsafe(no_mangle)]
+#[allow(clippy::missing_safety_doc, reason = "phw_processor has it")]
+pub unsafe extern "C" fn phw_disarm(nic: *mut PhwNic) -> c_int {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        ask(nic, |nic| {
+            nic.disarm();
+            Ok(())
+        })
+    }
+}
+
+/// A descriptor that can be read when the network interface has woken the program.
+#[unsafe(no_mangle)]
+#[allow(clippy::missing_safety_doc, reason = "phw_processor has it")]
+pub unsafe extern "C" fn phw_fd(nic: *mut PhwNic) -> c_int {
+    // SAFETY: by the caller's promise.
+    unsafe { with(nic, |nic| Ok(nic.fd().as_raw_fd())) }
+}
+
+/// A descriptor that can be read when the network interface is gone.
+#[unsafe(no_mangle)]
+#[allow(clippy::missing_safety_doc, reason = "phw_processor has it")]
+pub unsafe extern "C" fn phw_socket(nic: *mut PhwNic) -> c_int {
+    // SAFETY: by the caller's promise.
+    unsafe { with(nic, |nic| Ok(nic.socket().as_raw_fd())) }
+}
+
+/// Copies the name of one of PhwStatus, with a zero behind, up to `bytes` bytes.
+///
+/// # Safety
+/// `out` has `bytes` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn phw_status_name(status: u8, out: *mut c_char, bytes: usize) -> c_int {
+    let Some(status) = Status::ALL.get(usize::from(status)) else {
+        return PHW_ARGUMENT;
+    };
+    if out.is_null() || bytes == 0 {
+        return PHW_ARGUMENT;
+    }
+    let name = status.name();
+    let length = name.len().min(bytes - 1);
+    // SAFETY: so many bytes are there, by the caller's promise.
+    unsafe {
+        out.copy_from_nonoverlapping(name.as_ptr().cast(), length);
+        out.add(length).write(0);
+    }
+    PHW_OK
+}

@@ -1,0 +1,276 @@
+//! What C and Rust hand each other.
+
+use std::ffi::c_int;
+
+use phitwire_framing::door::{AtomicOp, Completion, Local, Reduction, Remote, Status};
+
+/// It was done.
+pub const PHW_OK: c_int = 0;
+/// There is no completion (yet).
+pub const PHW_NOTHING: c_int = 1;
+/// As many commands are under way as can be: take completions first.
+pub const PHW_FULL: c_int = -1;
+/// There is no such command: a put has 1 to 64 bytes.
+pub const PHW_NO_COMMAND: c_int = -2;
+/// Some of the bytes are not in the program's data.
+pub const PHW_OUT_OF_RANGE: c_int = -3;
+/// The network interface is gone: attach anew once it runs again.
+pub const PHW_GONE: c_int = -4;
+/// The network interface has done what it must not: leave it.
+pub const PHW_BROKEN: c_int = -5;
+/// The system does not let the program wait.
+pub const PHW_WAIT: c_int = -6;
+/// The program was not let in.
+pub const PHW_REFUSED: c_int = -7;
+/// A pointer is null, or a code is none.
+pub const PHW_ARGUMENT: c_int = -8;
+/// A mistake in this library.
+pub const PHW_PANIC: c_int = -9;
+
+/// The network interface has atomic operations. What it has is or-ed.
+pub const PHW_HAS_ATOMICS: c_int = 1;
+/// It has puts that tell the program there.
+pub const PHW_HAS_EVENTS: c_int = 2;
+/// It has block transfers.
+pub const PHW_HAS_BLOCKS: c_int = 4;
+/// It has sends and receives.
+pub const PHW_HAS_MESSAGES: c_int = 8;
+/// It has collective operations.
+pub const PHW_HAS_COLLECTIVES: c_int = 16;
+
+/// The member that stands for "whichever is free".
+pub const PHW_ANY_MEMBER: u8 = 255;
+/// Others may put. Rights of registered memory are or-ed.
+pub const PHW_MAY_PUT: u8 = 1;
+/// Others may get.
+pub const PHW_MAY_GET: u8 = 2;
+/// Others may do atomic operations.
+pub const PHW_MAY_ATOMIC: u8 = 4;
+
+/// An address in the memory of another network interface's programs, of the same job.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct PhwRemote {
+    /// Byte in what was registered.
+    pub offset: u64,
+    /// The number of the network interface.
+    pub processor: u16,
+    /// What the completion of phw_register told there.
+    pub handle: u16,
+}
+
+/// A part of the program's own data.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct PhwLocal {
+    /// First byte.
+    pub offset: u64,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+/// What a completion is of.
+#[repr(u8)]
+#[derive(Clone, Copy, Debug, Default)]
+pub enum PhwKind {
+    /// A command has ended: name, status, word, bytes.
+    #[default]
+    End,
+    /// A receive has its message, or will have none: name, status, processor, bytes.
+    Received,
+    /// A put that asked for an event is here: processor, handle, offset, bytes.
+    Landed,
+    /// A block that asked for an event is here: processor, handle, word.
+    Told,
+}
+
+/// A completion; what its kind does not have is zero.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PhwCompletion {
+    /// The command's or the receive's.
+    pub name: u64,
+    /// The word that an atomic operation found, the handle of registered memory, whether a receive
+    /// was taken back (1), the result of a collective operation or the processor for whose sake
+    /// there is none; what an event says.
+    pub word: u64,
+    /// Bytes that have arrived; of collective minima and maxima: the location.
+    pub bytes: u64,
+    /// Byte in what was registered.
+    pub offset: u64,
+    /// Who it comes from.
+    pub processor: u16,
+    /// Where it went.
+    pub handle: u16,
+    /// One of PhwKind.
+    pub kind: u8,
+    /// One of PhwStatus.
+    pub status: u8,
+}
+
+/// How a command ended; phw_status_name names it.
+#[repr(u8)]
+#[allow(missing_docs, reason = "they are `Status`")]
+#[derive(Clone, Copy, Debug)]
+pub enum PhwStatus {
+    Done,
+    Unsupported,
+    Malformed,
+    NoProcessor,
+    NotInSegment,
+    Length,
+    Offset,
+    NotYours,
+    TooMany,
+    NoHandle,
+    WrongKey,
+    OutOfBounds,
+    Misaligned,
+    Forbidden,
+    Damaged,
+    Busy,
+    NoReceive,
+    Aborted,
+    TimedOut,
+    DamagedAnswer,
+    Mismatch,
+    Left,
+    Absent,
+    Unreachable,
+}
+
+/// How an atomic operation changes a word.
+#[repr(u8)]
+#[allow(missing_docs, reason = "they are `AtomicOp`")]
+#[derive(Clone, Copy, Debug)]
+pub enum PhwAtomic {
+    And,
+    Or,
+    Xor,
+    Add,
+    AndXor,
+    Swap,
+    CompareSwap,
+    SignedMin,
+    SignedMax,
+    FloatAdd,
+    FloatMin,
+    FloatMax,
+}
+
+/// How the words of all become one.
+#[repr(u8)]
+#[allow(missing_docs, reason = "they are `Reduction`")]
+#[derive(Clone, Copy, Debug)]
+pub enum PhwReduction {
+    Barrier = 0,
+    AndI32 = 1,
+    AndI64 = 2,
+    OrI32 = 5,
+    OrI64 = 6,
+    XorI32 = 9,
+    XorI64 = 10,
+    SumI32 = 13,
+    SumI64 = 14,
+    SumF32 = 15,
+    SumF64 = 16,
+    MinI32 = 17,
+    MinI64 = 18,
+    MinF32 = 19,
+    MinF64 = 20,
+    MaxI32 = 21,
+    MaxI64 = 22,
+    MaxF32 = 23,
+    MaxF64 = 24,
+}
+
+/// The enumeration for C has the values of ours.
+macro_rules! same {
+    ($theirs:ident, $ours:ident: $($value:ident)+) => {
+        const _: () = assert!($ours::ALL.len() == [$($theirs::$value),+].len());
+        $(const _: () = assert!($ours::$value as u8 == $theirs::$value as u8);)+
+    };
+}
+same!(PhwStatus, Status: Done Unsupported Malformed NoProcessor NotInSegment Length Offset NotYours
+    TooMany NoHandle WrongKey OutOfBounds Misaligned Forbidden Damaged Busy NoReceive Aborted
+    TimedOut DamagedAnswer Mismatch Left Absent Unreachable);
+same!(PhwReduction, Reduction: Barrier AndI32 AndI64 OrI32 OrI64 XorI32 XorI64 SumI32 SumI64 SumF32
+    SumF64 MinI32 MinI64 MinF32 MinF64 MaxI32 MaxI64 MaxF32 MaxF64);
+same!(PhwAtomic, AtomicOp: And Or Xor Add AndXor Swap CompareSwap SignedMin SignedMax FloatAdd
+    FloatMin FloatMax);
+
+impl From<PhwRemote> for Remote {
+    fn from(remote: PhwRemote) -> Self {
+        Self {
+            processor: remote.processor,
+            handle: remote.handle,
+            offset: remote.offset,
+        }
+    }
+}
+
+impl From<PhwLocal> for Local {
+    fn from(local: PhwLocal) -> Self {
+        Self {
+            offset: local.offset,
+            bytes: local.bytes,
+        }
+    }
+}
+
+impl From<Completion> for PhwCompletion {
+    fn from(completion: Completion) -> Self {
+        let of = |kind| Self {
+            kind: kind as u8,
+            ..Self::default()
+        };
+        match completion {
+            Completion::End {
+                name,
+                status,
+                word,
+                bytes,
+            } => Self {
+                name,
+                status: status as u8,
+                word,
+                bytes,
+                ..of(PhwKind::End)
+            },
+            Completion::Received {
+                name,
+                status,
+                processor,
+                bytes,
+            } => Self {
+                name,
+                status: status as u8,
+                processor,
+                bytes,
+                ..of(PhwKind::Received)
+            },
+            Completion::Landed {
+                processor,
+                handle,
+                offset,
+                bytes,
+            } => Self {
+                processor,
+                handle,
+                offset,
+                bytes,
+                ..of(PhwKind::Landed)
+            },
+            Completion::Told {
+                processor,
+                handle,
+                word,
+            } => Self {
+                processor,
+                handle,
+                word,
+                ..of(PhwKind::Told)
+            },
+        }
+    }
+}

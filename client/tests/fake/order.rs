@@ -1,0 +1,89 @@
+//! One command after the other, in an order that a seed draws.
+//!
+//! A command is taken only when every program waits, so that what the programs do depends on the
+//! order alone, never on the machine's load: an order in which they jam jams them each time. That
+//! nobody can go on is seen, and not waited for.
+
+use phitwire_client::door::COMMAND_BYTES;
+use phitwire_client::door::segment::{CLIENT_SLEEPS_AT, COMPLETIONS_HEAD_AT, COMPLETIONS_TAIL_AT};
+use std::sync::atomic::Ordering::Acquire;
+
+use super::{Nics, Program};
+
+/// Who is next.
+pub struct Order {
+    state: u64,
+    latest: usize,
+    is_jammed: bool,
+}
+
+impl Order {
+    pub fn new(seed: u64) -> Self {
+        Self {
+            state: seed,
+            latest: 0,
+            is_jammed: false,
+        }
+    }
+
+    /// A number below `bound` (splitmix64).
+    fn draw(&mut self, bound: usize) -> usize {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut word = self.state;
+        word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((word ^ word >> 31) % bound as u64) as usize
+    }
+
+    /// One of those who have a command. Mostly the one before once more: programs that are far
+    /// ahead of others are where it jams.
+    fn pick(&mut self, ready: &[usize]) -> usize {
+        let stays = self.draw(5) != 0 && ready.contains(&self.latest);
+        if !stays {
+            self.latest = ready[self.draw(ready.len())];
+        }
+        self.latest
+    }
+}
+
+impl Program {
+    /// Whether it sleeps, and has taken all that has ended. It says that it sleeps only after it
+    /// has given the places of these back.
+    fn waits(&self) -> bool {
+        let word = |at| self.end.mapping().word(at).load(Acquire);
+        word(CLIENT_SLEEPS_AT) != 0 && word(COMPLETIONS_HEAD_AT) == word(COMPLETIONS_TAIL_AT)
+    }
+}
+
+impl Nics {
+    /// Whether no program could go on.
+    pub fn is_jammed(&self) -> bool {
+        self.order.as_ref().is_some_and(|order| order.is_jammed)
+    }
+
+    pub fn work_in_order(&mut self) {
+        self.notice_gone();
+        let here = |n: &usize| !self.programs[*n].is_gone;
+        let here: Vec<usize> = (0..self.programs.len()).filter(here).collect();
+        let all_are_here = self.programs.len() == self.listeners.len();
+        if !all_are_here || here.is_empty() || !here.iter().all(|&n| self.programs[n].waits()) {
+            return std::thread::yield_now();
+        }
+        let has_commands = |n: &usize| self.programs[*n].end.has_commands();
+        let ready: Vec<usize> = here.into_iter().filter(has_commands).collect();
+        let Some(order) = &mut self.order else {
+            return;
+        };
+        if ready.is_empty() {
+            order.is_jammed = true;
+            return;
+        }
+        let at = order.pick(&ready);
+        let mut entry = [0xa5; COMMAND_BYTES];
+        if self.next_command(at, &mut entry) {
+            self.carry_out(at, &entry);
+        }
+        self.deliver();
+        self.publish();
+    }
+}

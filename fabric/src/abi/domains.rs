@@ -1,0 +1,247 @@
+//! Domains, registered memory, and what atomic operations there are.
+
+use std::ffi::{c_int, c_void};
+use std::sync::Arc;
+
+use super::memory::Bytes;
+use super::objects::{
+    DomainObject, DomainOwn, NONE, Object, answer_int, base, bind_nothing, fid, table, within,
+};
+use super::*;
+use crate::engine::elements::{Form, is_valid, size_of_type};
+use crate::engine::requests::MOST_ELEMENT_BYTES;
+use crate::engine::shared::Region;
+use crate::engine::{Domain, State};
+use crate::place::Place;
+
+const FI_ENOKEY: i32 = 266;
+const FI_FETCH_ATOMIC: u64 = 1 << 58;
+const FI_COMPARE_ATOMIC: u64 = 1 << 59;
+
+static OPS: Ops<6> = base(close as Table, bind_nothing as Table, NONE);
+static CALLS: Ops<11> = Ops::new([
+    vectors::open as Table,
+    events::open_queue as Table,
+    endpoints::open as Table,
+    NONE,
+    events::open_counter as Table,
+    NONE,
+    NONE,
+    NONE,
+    query_atomic as Table,
+    NONE,
+    NONE,
+]);
+static MEMORY_CALLS: Ops<3> = Ops::new([
+    register as Table,
+    register_iov as Table,
+    register_attr as Table,
+]);
+static REGION_OPS: Ops<6> = base(
+    close_region as Table,
+    bind_nothing as Table,
+    control_region as Table,
+);
+
+type RegionObject = Object<FidMr, (Arc<Domain>, u64)>;
+
+pub unsafe extern "C" fn open(
+    _fabric: *mut c_void,
+    info: *const Info,
+    out: *mut *mut c_void,
+    context: *mut c_void,
+) -> c_int {
+    answer_int(|| {
+        let place = Place::of_environment().ok_or(libc::ENODEV)?;
+        // SAFETY: the program hands over an `fi_info` that libfabric has made.
+        let attr = unsafe { info.as_ref().and_then(|info| info.domain_attr.as_ref()) };
+        let mode = attr.map_or(0, |attr| attr.mr_mode);
+        let own = DomainOwn {
+            domain: Arc::new(Domain::default()),
+            place,
+            is_virtual: mode == FI_MR_BASIC || mode & FI_MR_VIRT_ADDR != 0,
+            gives_keys: mode == FI_MR_BASIC || mode & FI_MR_PROV_KEY != 0,
+        };
+        let fid = FidDomain {
+            fid: fid(FI_CLASS_DOMAIN, context, &OPS),
+            ops: table(&CALLS),
+            mr: table(&MEMORY_CALLS),
+        };
+        // SAFETY: there is a place for the answer.
+        unsafe { *out = Object::give(fid, own) };
+        Ok(())
+    })
+}
+
+unsafe extern "C" fn close(fid: *mut c_void) -> c_int {
+    // SAFETY: the program closes a domain, once.
+    answer_int(|| unsafe {
+        drop(DomainObject::take(fid));
+        Ok(())
+    })
+}
+
+fn add(
+    object: &DomainObject,
+    bytes: Bytes,
+    access: u64,
+    requested: u64,
+    context: *mut c_void,
+) -> Result<*mut c_void, i32> {
+    let own = &object.own;
+    let key = within(&own.domain, |state| {
+        let State {
+            shared, endpoints, ..
+        } = state;
+        let mut key = requested;
+        let mut reach = None;
+        if own.gives_keys {
+            key = shared.next_key;
+            shared.next_key += 1;
+        }
+        if own.gives_keys && own.is_virtual {
+            reach = endpoints.first_mut().and_then(|(slot, endpoint)| {
+                Some((endpoint.open_memory(shared, &bytes, access)?, slot))
+            });
+            key = reach.map_or(key, |(reach, _)| reach.key(key));
+        }
+        if shared.regions.contains_key(&key) {
+            return Err(FI_ENOKEY);
+        }
+        let base = if own.is_virtual { bytes.address() } else { 0 };
+        // Atomic operations read where they write.
+        let region = Region {
+            bytes,
+            access,
+            base,
+            reach,
+        };
+        shared.regions.insert(key, region);
+        Ok(key)
+    })?;
+    let fid = FidMr {
+        fid: fid(FI_CLASS_MR, context, &REGION_OPS),
+        mem_desc: std::ptr::null_mut(),
+        key,
+    };
+    Ok(Object::give(fid, (own.domain.clone(), key)))
+}
+
+unsafe extern "C" fn register(
+    domain: *mut c_void,
+    buf: *const c_void,
+    len: usize,
+    access: u64,
+    _offset: u64,
+    requested: u64,
+    _flags: u64,
+    out: *mut *mut c_void,
+    context: *mut c_void,
+) -> c_int {
+    // SAFETY: the program keeps the memory until it closes the region, and hands over a domain.
+    answer_int(|| unsafe {
+        let bytes = Bytes::new(buf, len);
+        *out = add(DomainObject::of(domain), bytes, access, requested, context)?;
+        Ok(())
+    })
+}
+
+unsafe extern "C" fn register_iov(
+    domain: *mut c_void,
+    iov: *const Iovec,
+    count: usize,
+    access: u64,
+    _offset: u64,
+    requested: u64,
+    _flags: u64,
+    out: *mut *mut c_void,
+    context: *mut c_void,
+) -> c_int {
+    // SAFETY: as for `register`.
+    answer_int(|| unsafe {
+        if count != 1 {
+            return Err(libc::EINVAL);
+        }
+        let bytes = Bytes::new((*iov).base, (*iov).len);
+        *out = add(DomainObject::of(domain), bytes, access, requested, context)?;
+        Ok(())
+    })
+}
+
+unsafe extern "C" fn register_attr(
+    domain: *mut c_void,
+    attr: *const MrAttr,
+    _flags: u64,
+    out: *mut *mut c_void,
+) -> c_int {
+    // SAFETY: as for `register`.
+    answer_int(|| unsafe {
+        let attr = &*attr;
+        if attr.iov_count != 1 {
+            return Err(libc::EINVAL);
+        }
+        let iov = &*attr.mr_iov;
+        let bytes = Bytes::new(iov.base, iov.len);
+        let object = DomainObject::of(domain);
+        *out = add(object, bytes, attr.access, attr.requested_key, attr.context)?;
+        Ok(())
+    })
+}
+
+unsafe extern "C" fn close_region(fid: *mut c_void) -> c_int {
+    answer_int(|| {
+        // SAFETY: the program closes a region, once.
+        let object = unsafe { RegionObject::take(fid) };
+        let (domain, key) = &object.own;
+        within(domain, |state| {
+            let region = state.shared.regions.remove(key);
+            if let Some((reach, slot)) = region.and_then(|region| region.reach)
+                && let Some(endpoint) = state.endpoints.get_mut(slot)
+            {
+                endpoint.close(&mut state.shared, reach.handle);
+            }
+            Ok(())
+        })
+    })
+}
+
+unsafe extern "C" fn control_region(_: *mut c_void, command: c_int, _: *mut c_void) -> c_int {
+    match command {
+        FI_ENABLE => 0,
+        _ => -libc::ENOSYS,
+    }
+}
+
+unsafe extern "C" fn query_atomic(
+    _domain: *mut c_void,
+    datatype: c_int,
+    op: c_int,
+    attr: *mut AtomicAttr,
+    flags: u64,
+) -> c_int {
+    answer_int(|| {
+        let form = match flags {
+            flags if flags & FI_COMPARE_ATOMIC != 0 => Form::Compare,
+            flags if flags & FI_FETCH_ATOMIC != 0 => Form::Fetch,
+            _ => Form::Write,
+        };
+        let (size, count) = elements_of(datatype, op, form)?;
+        // SAFETY: there is a place for the answer, or none is wanted.
+        if let Some(attr) = unsafe { attr.as_mut() } {
+            *attr = AtomicAttr { count, size };
+        }
+        Ok(())
+    })
+}
+
+/// Bytes of an element, and most elements of an operation.
+pub fn elements_of(datatype: c_int, op: c_int, form: Form) -> Result<(usize, usize), i32> {
+    let codes = (u8::try_from(datatype), u8::try_from(op));
+    let (Ok(datatype), Ok(op)) = codes else {
+        return Err(libc::EOPNOTSUPP);
+    };
+    match size_of_type(datatype) {
+        Some(size) if is_valid(datatype, op, form) => Ok((size, MOST_ELEMENT_BYTES / size)),
+        _ => Err(libc::EOPNOTSUPP),
+    }
+}

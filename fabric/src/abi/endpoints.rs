@@ -1,0 +1,261 @@
+//! End points: opening, binding, options, names.
+
+use std::ffi::{c_int, c_void};
+
+use super::objects::{
+    DomainObject, EndpointObject, NONE, Object, Part, PartObject, answer, answer_int, base, fid,
+    table, with_endpoint, within,
+};
+use super::*;
+use crate::engine::endpoint::Endpoint;
+use crate::engine::shared::Op;
+use crate::engine::wire::Address;
+use crate::place;
+
+const FI_ETOOSMALL: i32 = 257;
+
+static OPS: Ops<6> = base(close as Table, bind as Table, control as Table);
+static CALLS: Ops<7> = Ops::new([
+    cancel as Table,
+    getopt as Table,
+    setopt as Table,
+    NONE,
+    NONE,
+    NONE,
+    NONE,
+]);
+static NAMES: Ops<9> = Ops::new([
+    NONE,
+    getname as Table,
+    NONE,
+    NONE,
+    NONE,
+    NONE,
+    NONE,
+    NONE,
+    NONE,
+]);
+
+pub unsafe extern "C" fn open(
+    domain: *mut c_void,
+    info: *const Info,
+    out: *mut *mut c_void,
+    context: *mut c_void,
+) -> c_int {
+    answer_int(|| {
+        // SAFETY: the program hands over a domain, an `fi_info` of libfabric's, and a place.
+        let (own, info) = unsafe { (&DomainObject::of(domain).own, info.as_ref()) };
+        let info = info.ok_or(libc::EINVAL)?;
+        let mut endpoint = Endpoint::attach(&own.place).map_err(|error| {
+            eprintln!("phitwire: {error}");
+            libc::ENODEV
+        })?;
+        endpoint.caps = info.caps;
+        if let Some(patience) = place::patience() {
+            endpoint.lookout.wait_for(patience);
+        }
+        // SAFETY: as above.
+        let flags = unsafe {
+            let tx = info.tx_attr.as_ref().map_or(0, |attr| attr.op_flags);
+            let rx = info.rx_attr.as_ref().map_or(0, |attr| attr.op_flags);
+            [tx, rx]
+        };
+        endpoint.op_flags = flags;
+        let slot = within(&own.domain, |state| {
+            state.endpoints.insert(endpoint).ok_or(libc::ENOMEM)
+        })?;
+        let fid = FidEp {
+            fid: fid(FI_CLASS_EP, context, &OPS),
+            ops: table(&CALLS),
+            cm: table(&NAMES),
+            msg: table(&messages::CALLS),
+            rma: table(&remote::CALLS),
+            tagged: table(&tags::CALLS),
+            atomic: table(&atomics::CALLS),
+            collective: table(&NO_COLLECTIVES),
+        };
+        let part = Part {
+            domain: own.domain.clone(),
+            slot,
+            format: 0,
+        };
+        // SAFETY: as above.
+        unsafe { *out = Object::give(fid, part) };
+        Ok(())
+    })
+}
+
+static NO_COLLECTIVES: Ops<11> = Ops::new([NONE; 11]);
+
+unsafe extern "C" fn close(fid: *mut c_void) -> c_int {
+    answer_int(|| {
+        // SAFETY: the program closes an end point, once.
+        let own = unsafe { EndpointObject::take(fid) }.own;
+        within(&own.domain, |state| {
+            if let Some(mut endpoint) = state.endpoints.remove(own.slot) {
+                endpoint.drain(&mut state.shared);
+            }
+            Ok(())
+        })
+    })
+}
+
+unsafe extern "C" fn bind(ep: *mut c_void, other: *mut Fid, flags: u64) -> c_int {
+    // SAFETY: the program hands over an end point, and something to bind it to.
+    answer_int(|| unsafe {
+        let class = (*other).fclass;
+        if class == FI_CLASS_EQ {
+            return Ok(());
+        }
+        if ![FI_CLASS_AV, FI_CLASS_CQ, FI_CLASS_CNTR].contains(&class) {
+            return Err(libc::ENOSYS);
+        }
+        let slot = PartObject::of(other.cast()).own.slot;
+        with_endpoint(ep, |endpoint, _| {
+            let binds = &mut endpoint.binds;
+            let is_selective = flags & FI_SELECTIVE_COMPLETION != 0;
+            match class {
+                FI_CLASS_AV => binds.vector = Some(slot),
+                FI_CLASS_CQ => {
+                    if flags & FI_SEND != 0 {
+                        binds.transmit = Some((slot, is_selective));
+                    }
+                    if flags & FI_RECV != 0 {
+                        binds.receive = Some((slot, is_selective));
+                    }
+                }
+                _ => {
+                    let all = [
+                        FI_SEND,
+                        FI_RECV,
+                        FI_READ,
+                        FI_WRITE,
+                        FI_REMOTE_READ,
+                        FI_REMOTE_WRITE,
+                    ];
+                    for flag in all.into_iter().filter(|flag| flags & flag != 0) {
+                        binds.counters.insert(flag, slot);
+                    }
+                }
+            }
+            Ok(())
+        })
+    })
+}
+
+unsafe extern "C" fn control(ep: *mut c_void, command: c_int, arg: *mut u64) -> c_int {
+    // SAFETY: the program hands over an end point, and flags where the command wants some.
+    answer_int(|| unsafe {
+        match command {
+            FI_ENABLE => Ok(()),
+            FI_GETOPSFLAG | FI_SETOPSFLAG => with_endpoint(ep, |endpoint, _| {
+                let which = usize::from(*arg & FI_SEND == 0);
+                match command {
+                    FI_GETOPSFLAG => *arg = endpoint.op_flags[which],
+                    _ => endpoint.op_flags[which] = *arg & !(FI_SEND | FI_RECV),
+                }
+                Ok(())
+            }),
+            _ => Err(libc::ENOSYS),
+        }
+    })
+}
+
+unsafe extern "C" fn cancel(ep: *mut c_void, context: *mut c_void) -> isize {
+    // SAFETY: the program hands over an end point.
+    answer(|| unsafe {
+        with_endpoint(ep, |endpoint, shared| {
+            match endpoint.cancel(shared, context as usize) {
+                true => Ok(0),
+                false => Err(libc::ENOENT),
+            }
+        })
+    })
+}
+
+unsafe extern "C" fn getopt(
+    ep: *mut c_void,
+    _level: c_int,
+    name: c_int,
+    value: *mut c_void,
+    len: *mut usize,
+) -> c_int {
+    // SAFETY: the program hands over an end point, and a place as long as it says.
+    answer_int(|| unsafe {
+        if name != FI_OPT_MIN_MULTI_RECV {
+            return Err(libc::ENOPROTOOPT);
+        }
+        if len.replace(size_of::<usize>()) < size_of::<usize>() {
+            return Err(FI_ETOOSMALL);
+        }
+        let room = with_endpoint(ep, |endpoint, _| Ok(endpoint.least_room))?;
+        value.cast::<usize>().write_unaligned(room);
+        Ok(())
+    })
+}
+
+unsafe extern "C" fn setopt(
+    ep: *mut c_void,
+    _level: c_int,
+    name: c_int,
+    value: *const c_void,
+    len: usize,
+) -> c_int {
+    // SAFETY: the program hands over an end point, and a value as long as it says.
+    answer_int(|| unsafe {
+        if name != FI_OPT_MIN_MULTI_RECV || len != size_of::<usize>() {
+            return Err(libc::ENOPROTOOPT);
+        }
+        let room = value.cast::<usize>().read_unaligned();
+        with_endpoint(ep, |endpoint, _| {
+            endpoint.least_room = room;
+            Ok(())
+        })
+    })
+}
+
+unsafe extern "C" fn getname(ep: *mut c_void, out: *mut c_void, len: *mut usize) -> c_int {
+    // SAFETY: the program hands over an end point, and a place as long as it says.
+    answer_int(|| unsafe {
+        let address = with_endpoint(ep, |endpoint, _| Ok(endpoint.address))?;
+        if len.replace(Address::BYTES) < Address::BYTES || out.is_null() {
+            return Err(FI_ETOOSMALL);
+        }
+        let bytes = address.to_bytes();
+        std::ptr::copy_nonoverlapping(bytes.as_ptr(), out.cast(), bytes.len());
+        Ok(())
+    })
+}
+
+/// An operation, as it will be told: `flags` as given with it, or `None` where it bears the end
+/// point's.
+pub fn op(
+    endpoint: &Endpoint,
+    context: *mut c_void,
+    what: u64,
+    flags: Option<u64>,
+    tag: u64,
+) -> Op {
+    let (bind, which) = match what & FI_RECV != 0 {
+        true => (endpoint.binds.receive, 1),
+        false => (endpoint.binds.transmit, 0),
+    };
+    let flags = flags.unwrap_or(endpoint.op_flags[which]);
+    let is_selective = bind.is_some_and(|(_, is_selective)| is_selective);
+    Op {
+        context: context as usize,
+        flags: what,
+        tells: !is_selective || flags & FI_COMPLETION != 0,
+        tag,
+    }
+}
+
+/// The same for one whose success is not told.
+pub const fn silent(what: u64, tag: u64) -> Op {
+    Op {
+        context: 0,
+        flags: what,
+        tells: false,
+        tag,
+    }
+}

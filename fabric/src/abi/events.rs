@@ -1,0 +1,454 @@
+//! Completion queues, counters, and event queues, in which nothing ever is.
+
+use std::ffi::{c_char, c_int, c_void};
+use std::time::Duration;
+
+use super::objects::{
+    DomainObject, NONE, Object, Part, PartObject, answer, answer_int, base, bind_nothing, fid,
+    table, until, within,
+};
+use super::*;
+use crate::engine::shared::{Counter, Entry, Queue, Shared, Why};
+
+const FI_EAVAIL: i32 = 259;
+/// Of queues that nobody has given a format.
+const FORMAT_CONTEXT: c_int = 1;
+
+static QUEUE_OPS: Ops<6> = base(
+    close_queue as Table,
+    bind_nothing as Table,
+    control as Table,
+);
+static QUEUE_CALLS: Ops<7> = Ops::new([
+    read as Table,
+    readfrom as Table,
+    readerr as Table,
+    sread as Table,
+    sreadfrom as Table,
+    signal as Table,
+    strerror as Table,
+]);
+static COUNTER_OPS: Ops<6> = base(
+    close_counter as Table,
+    bind_nothing as Table,
+    control as Table,
+);
+static COUNTER_CALLS: Ops<7> = Ops::new([
+    counter_read as Table,
+    counter_readerr as Table,
+    counter_add as Table,
+    counter_set as Table,
+    counter_wait as Table,
+    counter_adderr as Table,
+    counter_seterr as Table,
+]);
+static EVENT_OPS: Ops<6> = base(
+    close_events as Table,
+    bind_nothing as Table,
+    control as Table,
+);
+static EVENT_CALLS: Ops<5> = Ops::new([
+    no_event as Table,
+    no_event as Table,
+    NONE,
+    no_event as Table,
+    strerror as Table,
+]);
+
+fn can_wait(how: c_int) -> Result<(), i32> {
+    match how {
+        0 | FI_WAIT_UNSPEC | FI_WAIT_YIELD => Ok(()),
+        _ => Err(libc::ENOSYS),
+    }
+}
+
+pub unsafe extern "C" fn open_queue(
+    domain: *mut c_void,
+    attr: *mut CqAttr,
+    out: *mut *mut c_void,
+    context: *mut c_void,
+) -> c_int {
+    answer_int(|| {
+        // SAFETY: the program hands over a domain, attributes or none, and a place for the answer.
+        let (own, attr) = unsafe { (&DomainObject::of(domain).own, attr.as_mut()) };
+        let mut format = FORMAT_CONTEXT;
+        if let Some(attr) = attr {
+            can_wait(attr.wait_obj)?;
+            if attr.format == 0 {
+                attr.format = FORMAT_CONTEXT;
+            }
+            format = attr.format;
+        }
+        if !(1..5).contains(&format) {
+            return Err(libc::ENOSYS);
+        }
+        let slot = within(&own.domain, |state| {
+            state
+                .shared
+                .queues
+                .insert(Queue::default())
+                .ok_or(libc::ENOMEM)
+        })?;
+        let fid = FidSimple {
+            fid: fid(FI_CLASS_CQ, context, &QUEUE_OPS),
+            ops: table(&QUEUE_CALLS),
+        };
+        let domain = own.domain.clone();
+        let part = Part {
+            domain,
+            slot,
+            format,
+        };
+        // SAFETY: as above.
+        unsafe { *out = Object::give(fid, part) };
+        Ok(())
+    })
+}
+
+unsafe extern "C" fn close_queue(fid: *mut c_void) -> c_int {
+    answer_int(|| {
+        // SAFETY: the program closes a queue, once.
+        let own = unsafe { PartObject::take(fid) }.own;
+        within(&own.domain, |state| {
+            state.shared.queues.remove(own.slot);
+            Ok(())
+        })
+    })
+}
+
+unsafe extern "C" fn control(_: *mut c_void, command: c_int, arg: *mut c_void) -> c_int {
+    match command {
+        FI_GETWAITOBJ => {
+            // SAFETY: there is a place for the answer.
+            unsafe { *arg.cast::<c_int>() = 0 };
+            0
+        }
+        _ => -libc::ENOSYS,
+    }
+}
+
+/// What a queue has: entries, or `EAVAIL`.
+type Found = Result<Vec<(Entry, u64)>, i32>;
+
+fn look(shared: &mut Shared, slot: usize, count: usize) -> Option<Found> {
+    let Some(queue) = shared.queues.get_mut(slot) else {
+        return Some(Err(libc::EINVAL));
+    };
+    if !queue.errors.is_empty() {
+        return Some(Err(FI_EAVAIL));
+    }
+    if queue.entries.is_empty() {
+        return None;
+    }
+    let found = queue.entries.drain(..count.min(queue.entries.len()));
+    Some(Ok(found.collect()))
+}
+
+/// # Safety
+/// `fid` is a queue, `out` has room for `count` entries of its format, `sources` is null or has room
+/// for as many.
+unsafe fn read_into(
+    fid: *mut c_void,
+    out: *mut c_void,
+    count: usize,
+    sources: *mut u64,
+    patience: Option<Duration>,
+) -> isize {
+    answer(|| {
+        // SAFETY: the caller's promise.
+        let own = unsafe { &PartObject::of(fid).own };
+        // Programs make progress by reading nothing.
+        let found = until(&own.domain, patience, |shared| match count {
+            0 => None,
+            _ => look(shared, own.slot, count),
+        })?;
+        let found = found.ok_or(libc::EAGAIN)??;
+        let bytes = CQ_ENTRY_BYTES[own.format as usize];
+        for (n, (entry, source)) in found.iter().enumerate() {
+            let entry = CqEntry {
+                op_context: entry.context as *mut c_void,
+                flags: entry.flags,
+                len: entry.len,
+                buf: entry.buf as *mut c_void,
+                data: entry.data,
+                tag: entry.tag,
+            };
+            // SAFETY: the caller's promise; formats are beginnings of the longest.
+            unsafe {
+                let from = std::ptr::from_ref(&entry).cast::<u8>();
+                let to = out.cast::<u8>().add(n * bytes);
+                std::ptr::copy_nonoverlapping(from, to, bytes);
+                if !sources.is_null() {
+                    *sources.add(n) = *source;
+                }
+            }
+        }
+        Ok(found.len() as isize)
+    })
+}
+
+fn patience(timeout: c_int) -> Duration {
+    let millis = u64::try_from(timeout);
+    millis.map_or(
+        Duration::from_secs(u64::from(u32::MAX)),
+        Duration::from_millis,
+    )
+}
+
+unsafe extern "C" fn read(fid: *mut c_void, out: *mut c_void, count: usize) -> isize {
+    // SAFETY: as the manual says.
+    unsafe { read_into(fid, out, count, std::ptr::null_mut(), None) }
+}
+
+unsafe extern "C" fn readfrom(
+    fid: *mut c_void,
+    out: *mut c_void,
+    count: usize,
+    sources: *mut u64,
+) -> isize {
+    // SAFETY: as the manual says.
+    unsafe { read_into(fid, out, count, sources, None) }
+}
+
+unsafe extern "C" fn sread(
+    fid: *mut c_void,
+    out: *mut c_void,
+    count: usize,
+    _cond: *const c_void,
+    timeout: c_int,
+) -> isize {
+    // SAFETY: as the manual says.
+    unsafe {
+        read_into(
+            fid,
+            out,
+            count,
+            std::ptr::null_mut(),
+            Some(patience(timeout)),
+        )
+    }
+}
+
+unsafe extern "C" fn sreadfrom(
+    fid: *mut c_void,
+    out: *mut c_void,
+    count: usize,
+    sources: *mut u64,
+    _cond: *const c_void,
+    timeout: c_int,
+) -> isize {
+    // SAFETY: as the manual says.
+    unsafe { read_into(fid, out, count, sources, Some(patience(timeout))) }
+}
+
+unsafe extern "C" fn signal(_: *mut c_void) -> c_int {
+    0
+}
+
+unsafe extern "C" fn readerr(fid: *mut c_void, out: *mut CqErrEntry, _flags: u64) -> isize {
+    // SAFETY: the program hands over a queue and a place for the answer, of which all versions have
+    // the part that is written.
+    answer(|| unsafe {
+        let own = &PartObject::of(fid).own;
+        let error = within(&own.domain, |state| {
+            let queue = state.shared.queues.get_mut(own.slot).ok_or(libc::EINVAL)?;
+            queue.errors.pop_front().ok_or(libc::EAGAIN)
+        });
+        let (entry, failure, over) = error?;
+        let out = &mut *out;
+        *out = CqErrEntry {
+            op_context: entry.context as *mut c_void,
+            flags: entry.flags,
+            len: entry.len,
+            buf: entry.buf as *mut c_void,
+            data: entry.data,
+            tag: entry.tag,
+            olen: over,
+            err: failure.errno,
+            prov_errno: failure.why as c_int,
+            err_data: out.err_data,
+            err_data_size: 0,
+        };
+        Ok(1)
+    })
+}
+
+unsafe extern "C" fn strerror(
+    _: *mut c_void,
+    number: c_int,
+    _: *const c_void,
+    out: *mut c_char,
+    len: usize,
+) -> *const c_char {
+    let text = Why::text(number);
+    if !out.is_null() && len > 0 {
+        // SAFETY: there is a place as long as it says.
+        unsafe { libc::strncpy(out, text.as_ptr(), len - 1) };
+        // SAFETY: as above.
+        unsafe { *out.add(len - 1) = 0 };
+    }
+    text.as_ptr()
+}
+
+pub unsafe extern "C" fn open_counter(
+    domain: *mut c_void,
+    attr: *const CntrAttr,
+    out: *mut *mut c_void,
+    context: *mut c_void,
+) -> c_int {
+    answer_int(|| {
+        // SAFETY: the program hands over a domain, attributes or none, and a place for the answer.
+        let (own, attr) = unsafe { (&DomainObject::of(domain).own, attr.as_ref()) };
+        can_wait(attr.map_or(0, |attr| attr.wait_obj))?;
+        let slot = within(&own.domain, |state| {
+            state
+                .shared
+                .counters
+                .insert(Counter::default())
+                .ok_or(libc::ENOMEM)
+        })?;
+        let fid = FidSimple {
+            fid: fid(FI_CLASS_CNTR, context, &COUNTER_OPS),
+            ops: table(&COUNTER_CALLS),
+        };
+        let part = Part {
+            domain: own.domain.clone(),
+            slot,
+            format: 0,
+        };
+        // SAFETY: as above.
+        unsafe { *out = Object::give(fid, part) };
+        Ok(())
+    })
+}
+
+unsafe extern "C" fn close_counter(fid: *mut c_void) -> c_int {
+    answer_int(|| {
+        // SAFETY: the program closes a counter, once.
+        let own = unsafe { PartObject::take(fid) }.own;
+        within(&own.domain, |state| {
+            state.shared.counters.remove(own.slot);
+            Ok(())
+        })
+    })
+}
+
+/// # Safety
+/// `fid` is a counter.
+unsafe fn change_counter(fid: *mut c_void, change: impl FnOnce(&mut Counter)) -> c_int {
+    answer_int(|| {
+        // SAFETY: the caller's promise.
+        let own = unsafe { &PartObject::of(fid).own };
+        within(&own.domain, |state| {
+            change(
+                state
+                    .shared
+                    .counters
+                    .get_mut(own.slot)
+                    .ok_or(libc::EINVAL)?,
+            );
+            Ok(())
+        })
+    })
+}
+
+/// # Safety
+/// `fid` is a counter.
+unsafe fn counter_now(fid: *mut c_void) -> Counter {
+    let mut now = Counter::default();
+    let _ = answer(|| {
+        // SAFETY: the caller's promise.
+        let own = unsafe { &PartObject::of(fid).own };
+        until(&own.domain, None, |_| None::<()>)?;
+        within(&own.domain, |state| {
+            now = *state.shared.counters.get(own.slot).ok_or(libc::EINVAL)?;
+            Ok(0)
+        })
+    });
+    now
+}
+
+unsafe extern "C" fn counter_read(fid: *mut c_void) -> u64 {
+    // SAFETY: as the manual says.
+    unsafe { counter_now(fid).value }
+}
+
+unsafe extern "C" fn counter_readerr(fid: *mut c_void) -> u64 {
+    // SAFETY: as the manual says.
+    unsafe { counter_now(fid).errors }
+}
+
+unsafe extern "C" fn counter_add(fid: *mut c_void, value: u64) -> c_int {
+    // SAFETY: as the manual says.
+    unsafe {
+        change_counter(fid, |counter| {
+            counter.value = counter.value.wrapping_add(value)
+        })
+    }
+}
+
+unsafe extern "C" fn counter_set(fid: *mut c_void, value: u64) -> c_int {
+    // SAFETY: as the manual says.
+    unsafe { change_counter(fid, |counter| counter.value = value) }
+}
+
+unsafe extern "C" fn counter_adderr(fid: *mut c_void, value: u64) -> c_int {
+    // SAFETY: as the manual says.
+    unsafe {
+        change_counter(fid, |counter| {
+            counter.errors = counter.errors.wrapping_add(value)
+        })
+    }
+}
+
+unsafe extern "C" fn counter_seterr(fid: *mut c_void, value: u64) -> c_int {
+    // SAFETY: as the manual says.
+    unsafe { change_counter(fid, |counter| counter.errors = value) }
+}
+
+unsafe extern "C" fn counter_wait(fid: *mut c_void, threshold: u64, timeout: c_int) -> c_int {
+    answer_int(|| {
+        // SAFETY: as the manual says.
+        let own = unsafe { &PartObject::of(fid).own };
+        let mut before = None;
+        let found = until(&own.domain, Some(patience(timeout)), |shared| {
+            let counter = shared.counters.get(own.slot)?;
+            let errors = *before.get_or_insert(counter.errors);
+            match *counter {
+                counter if counter.errors != errors => Some(Err(FI_EAVAIL)),
+                counter if counter.value >= threshold => Some(Ok(())),
+                _ => None,
+            }
+        })?;
+        found.unwrap_or(Err(libc::ETIMEDOUT))
+    })
+}
+
+pub unsafe extern "C" fn open_event_queue(
+    _fabric: *mut c_void,
+    _attr: *mut c_void,
+    out: *mut *mut c_void,
+    context: *mut c_void,
+) -> c_int {
+    answer_int(|| {
+        let fid = FidSimple {
+            fid: fid(FI_CLASS_EQ, context, &EVENT_OPS),
+            ops: table(&EVENT_CALLS),
+        };
+        // SAFETY: there is a place for the answer.
+        unsafe { *out = Object::give(fid, ()) };
+        Ok(())
+    })
+}
+
+unsafe extern "C" fn no_event(_: *mut c_void) -> isize {
+    -(libc::EAGAIN as isize)
+}
+
+unsafe extern "C" fn close_events(fid: *mut c_void) -> c_int {
+    // SAFETY: the program closes an event queue, once.
+    answer_int(|| unsafe {
+        drop(Object::<FidSimple, ()>::take(fid));
+        Ok(())
+    })
+}

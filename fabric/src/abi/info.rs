@@ -1,0 +1,309 @@
+//! `fi_prov_ini`, `fi_getinfo` and fabrics.
+
+use std::ffi::{CString, c_char, c_int, c_void};
+
+use super::objects::{NONE, Object, answer_int, base, bind_nothing, fid, table};
+use super::*;
+use crate::engine::requests::MOST_ELEMENT_BYTES;
+use crate::engine::transmit::MOST_OPERATIONS;
+use crate::engine::wire::{Address, MOST_EAGER};
+use crate::place::Place;
+
+const FI_ENODATA: i32 = libc::ENODATA;
+/// All abilities.
+pub const CAPS: u64 = FI_MSG
+    | FI_TAGGED
+    | FI_RMA
+    | FI_ATOMIC
+    | FI_READ
+    | FI_WRITE
+    | FI_RECV
+    | FI_SEND
+    | FI_REMOTE_READ
+    | FI_REMOTE_WRITE
+    | FI_MULTI_RECV
+    | FI_LOCAL_COMM
+    | FI_REMOTE_COMM
+    | FI_SOURCE
+    | FI_DIRECTED_RECV;
+const TX_CAPS: u64 = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_READ | FI_WRITE | FI_SEND;
+const RX_CAPS: u64 = FI_MSG
+    | FI_TAGGED
+    | FI_RMA
+    | FI_ATOMIC
+    | FI_RECV
+    | FI_REMOTE_READ
+    | FI_REMOTE_WRITE
+    | FI_MULTI_RECV
+    | FI_SOURCE
+    | FI_DIRECTED_RECV;
+const DOMAIN_CAPS: u64 = FI_LOCAL_COMM | FI_REMOTE_COMM;
+const ADDRESS_FORMAT: u32 = FI_PROV_SPECIFIC | 0x7077;
+const MR_MODES: c_int = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+const MOST_BYTES: usize = 1 << 40;
+const ORDERS: u64 = FI_ORDER_SAS | FI_ORDER_ATOMIC;
+/// Bytes of an element, which is what atomic operations are in order for.
+const MOST_ORDERED: usize = 8;
+/// Most bytes of an operation whose memory is free at once.
+const MOST_INJECT: usize = 4096;
+const _: () = assert!(MOST_INJECT <= MOST_EAGER && 2 * MOST_ELEMENT_BYTES <= MOST_EAGER);
+
+static FABRIC_OPS: Ops<6> = base(close_fabric as Table, bind_nothing as Table, NONE);
+static FABRIC_CALLS: Ops<6> = Ops::new([
+    domains::open as Table,
+    NONE,
+    events::open_event_queue as Table,
+    NONE,
+    trywait as Table,
+    NONE,
+]);
+
+/// What libfabric asks for first.
+#[unsafe(no_mangle)]
+pub extern "C" fn fi_prov_ini() -> *mut Provider {
+    static PROVIDER: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
+    let at = PROVIDER.get_or_init(|| {
+        let provider = Provider {
+            version: 1,
+            fi_version: library::version().unwrap_or((1 << 16) | 17),
+            context: [std::ptr::null_mut(); 4],
+            name: c"phitwire".as_ptr(),
+            getinfo: getinfo as Table,
+            fabric: open_fabric as Table,
+            cleanup: cleanup as Table,
+        };
+        // It stays for as long as the program runs.
+        Box::into_raw(Box::new(provider)) as usize
+    });
+    *at as *mut Provider
+}
+
+unsafe extern "C" fn cleanup() {}
+
+unsafe extern "C" fn trywait(_: *mut c_void, _: *mut c_void, _: c_int) -> c_int {
+    0
+}
+
+unsafe extern "C" fn getinfo(
+    _version: u32,
+    _node: *const c_char,
+    _service: *const c_char,
+    _flags: u64,
+    hints: *const Info,
+    out: *mut *mut Info,
+) -> c_int {
+    answer_int(|| {
+        // SAFETY: libfabric's hints are null, or there, with attributes of which the same holds.
+        let hints = unsafe { hints.as_ref() };
+        if let Some(hints) = hints
+            && !unsafe { suits(hints) }
+        {
+            return Err(FI_ENODATA);
+        }
+        let place = Place::of_environment().ok_or(FI_ENODATA)?;
+        // SAFETY: as above.
+        let info = unsafe { describe(hints, &place) }?;
+        // SAFETY: libfabric hands over a place for the answer.
+        unsafe { *out = info };
+        Ok(())
+    })
+}
+
+/// Whether what is asked for can be had.
+///
+/// # Safety
+/// The attributes of the hints are null or there.
+unsafe fn suits(hints: &Info) -> bool {
+    // SAFETY: the caller's promise.
+    let (tx, rx, ep, domain) = unsafe {
+        (
+            hints.tx_attr.as_ref(),
+            hints.rx_attr.as_ref(),
+            hints.ep_attr.as_ref(),
+            hints.domain_attr.as_ref(),
+        )
+    };
+    let caps = |wanted: u64| wanted & !CAPS == 0;
+    let formats = [0, ADDRESS_FORMAT];
+    caps(hints.caps)
+        && formats.contains(&hints.addr_format)
+        && tx.is_none_or(|tx| {
+            caps(tx.caps)
+                && tx.msg_order & !ORDERS == 0
+                && tx.comp_order == 0
+                && tx.inject_size <= MOST_INJECT
+                && tx.size <= MOST_OPERATIONS
+                && tx.iov_limit <= IOVS
+                && tx.rma_iov_limit <= 1
+        })
+        && rx.is_none_or(|rx| {
+            caps(rx.caps)
+                && rx.msg_order & !ORDERS == 0
+                && rx.comp_order == 0
+                && rx.size <= MOST_OPERATIONS
+                && rx.iov_limit <= IOVS
+        })
+        && ep.is_none_or(|ep| {
+            [0, FI_EP_RDM].contains(&ep.r#type)
+                && ep.max_msg_size <= MOST_BYTES
+                && ep.msg_prefix_size == 0
+                && ep.tx_ctx_cnt <= 1
+                && ep.rx_ctx_cnt <= 1
+                && ep.auth_key_size == 0
+        })
+        && domain.is_none_or(|domain| {
+            // SAFETY: a text of the program's, if there is one.
+            let name = unsafe { domain.name.as_ref() };
+            domain.cq_data_size <= 8
+                // Progress by itself is what nobody makes here.
+                && [0, FI_PROGRESS_MANUAL].contains(&domain.data_progress)
+                && name.is_none_or(|name| unsafe { std::ffi::CStr::from_ptr(name) } == domain_name().as_c_str())
+        })
+}
+
+const IOVS: usize = 8;
+
+fn domain_name() -> CString {
+    let name = Place::of_environment().map(|place| place.name());
+    CString::new(name.unwrap_or_default()).unwrap_or_default()
+}
+
+/// # Safety
+/// The attributes of the hints are null or there.
+unsafe fn describe(hints: Option<&Info>, place: &Place) -> Result<*mut Info, i32> {
+    let info = library::new_info().ok_or(libc::ENOMEM)?;
+    let asked = hints.map_or(0, |hints| hints.caps);
+    let caps = match asked {
+        0 => CAPS,
+        // What costs nothing is there too.
+        asked => {
+            asked
+                | (CAPS
+                    & !(FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_MULTI_RECV | FI_DIRECTED_RECV))
+        }
+    };
+    info.caps = caps;
+    info.addr_format = ADDRESS_FORMAT;
+    if let Some(hints) = hints {
+        if !hints.dest_addr.is_null() && hints.dest_addrlen == Address::BYTES {
+            // SAFETY: the program's address is as long as it says.
+            info.dest_addr = unsafe { library::copy(hints.dest_addr, hints.dest_addrlen) };
+            info.dest_addrlen = hints.dest_addrlen;
+        }
+        info.handle = hints.handle;
+    }
+    // SAFETY: libfabric has made them all, and nobody else has them.
+    let (tx, rx, ep, domain, fabric) = unsafe {
+        let get = (
+            info.tx_attr.as_mut(),
+            info.rx_attr.as_mut(),
+            info.ep_attr.as_mut(),
+            info.domain_attr.as_mut(),
+            info.fabric_attr.as_mut(),
+        );
+        match get {
+            (Some(a), Some(b), Some(c), Some(d), Some(e)) => (a, b, c, d, e),
+            _ => return Err(libc::ENOMEM),
+        }
+    };
+    // SAFETY: the caller's promise.
+    let hinted = unsafe {
+        (
+            hints.and_then(|hints| hints.tx_attr.as_ref()),
+            hints.and_then(|hints| hints.rx_attr.as_ref()),
+            hints.and_then(|hints| hints.domain_attr.as_ref()),
+        )
+    };
+    *tx = TxAttr {
+        caps: caps & TX_CAPS,
+        mode: 0,
+        op_flags: hinted.0.map_or(0, |tx| tx.op_flags),
+        msg_order: ORDERS,
+        comp_order: 0,
+        inject_size: MOST_INJECT,
+        size: MOST_OPERATIONS,
+        iov_limit: IOVS,
+        rma_iov_limit: 1,
+        tclass: FI_TC_BEST_EFFORT,
+    };
+    *rx = RxAttr {
+        caps: caps & RX_CAPS,
+        mode: 0,
+        op_flags: hinted.1.map_or(0, |rx| rx.op_flags),
+        msg_order: ORDERS,
+        comp_order: 0,
+        total_buffered_recv: 0,
+        size: MOST_OPERATIONS,
+        iov_limit: IOVS,
+    };
+    ep.r#type = FI_EP_RDM;
+    ep.protocol = FI_PROV_SPECIFIC | 0x7077;
+    ep.protocol_version = 1;
+    ep.max_msg_size = MOST_BYTES;
+    ep.mem_tag_format = u64::MAX;
+    ep.max_order_raw_size = MOST_ORDERED;
+    ep.max_order_war_size = MOST_ORDERED;
+    ep.max_order_waw_size = MOST_ORDERED;
+    (ep.tx_ctx_cnt, ep.rx_ctx_cnt) = (1, 1);
+    describe_domain(domain, hinted.2, asked);
+    domain.name = library::text(&CString::new(place.name()).unwrap_or_default());
+    fabric.name = library::text(c"phitwire");
+    fabric.prov_version = 1;
+    Ok(info)
+}
+
+fn describe_domain(domain: &mut DomainAttr, hints: Option<&DomainAttr>, asked: u64) {
+    let mode = match hints.map(|hints| hints.mr_mode) {
+        Some(mode @ (FI_MR_BASIC | FI_MR_SCALABLE)) => mode,
+        Some(mode) => mode & MR_MODES,
+        None if asked == 0 => MR_MODES,
+        None => 0,
+    };
+    let threading = hints.map_or(0, |hints| hints.threading);
+    domain.threading = if threading == 0 {
+        FI_THREAD_SAFE
+    } else {
+        threading
+    };
+    domain.control_progress = FI_PROGRESS_MANUAL;
+    domain.data_progress = FI_PROGRESS_MANUAL;
+    domain.resource_mgmt = FI_RM_ENABLED;
+    let kind = hints.map_or(0, |hints| hints.av_type);
+    domain.av_type = if kind == 0 { FI_AV_TABLE } else { kind };
+    domain.mr_mode = mode;
+    domain.mr_key_size = 8;
+    domain.cq_data_size = 8;
+    (domain.cq_cnt, domain.ep_cnt) = (1024, 64);
+    (domain.tx_ctx_cnt, domain.rx_ctx_cnt) = (64, 64);
+    (domain.max_ep_tx_ctx, domain.max_ep_rx_ctx) = (1, 1);
+    domain.cntr_cnt = 1024;
+    domain.mr_iov_limit = 1;
+    domain.mr_cnt = 1 << 16;
+    domain.caps = DOMAIN_CAPS;
+    domain.tclass = FI_TC_BEST_EFFORT;
+}
+
+unsafe extern "C" fn open_fabric(
+    _attr: *mut FabricAttr,
+    out: *mut *mut c_void,
+    context: *mut c_void,
+) -> c_int {
+    answer_int(|| {
+        let fid = FidFabric {
+            fid: fid(FI_CLASS_FABRIC, context, &FABRIC_OPS),
+            ops: table(&FABRIC_CALLS),
+            api_version: 0,
+        };
+        // SAFETY: libfabric hands over a place for the answer.
+        unsafe { *out = Object::give(fid, ()) };
+        Ok(())
+    })
+}
+
+unsafe extern "C" fn close_fabric(fid: *mut c_void) -> c_int {
+    // SAFETY: the program closes a fabric, once.
+    answer_int(|| unsafe {
+        drop(Object::<FidFabric, ()>::take(fid));
+        Ok(())
+    })
+}

@@ -1,0 +1,190 @@
+//! Memory of the program.
+
+use std::ffi::c_void;
+
+use super::{Ioc, Iovec};
+
+/// Bytes of the program, which promises by libfabric's rules that they are there, and are not looked
+/// at or changed, until the operation that they belong to has completed; registered memory until it
+/// is closed.
+#[derive(Clone, Copy, Debug)]
+pub struct Bytes {
+    at: *mut u8,
+    len: usize,
+}
+
+// SAFETY: the program's promise holds for all threads.
+unsafe impl Send for Bytes {}
+
+impl Bytes {
+    /// # Safety
+    /// The bytes are there as long as the value is used.
+    pub const unsafe fn new(at: *const c_void, len: usize) -> Self {
+        // Nothing is at null, whatever the length says.
+        let len = if at.is_null() { 0 } else { len };
+        Self {
+            at: at.cast_mut().cast(),
+            len,
+        }
+    }
+
+    /// No bytes.
+    pub const fn none() -> Self {
+        Self {
+            at: std::ptr::null_mut(),
+            len: 0,
+        }
+    }
+
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    pub fn address(&self) -> u64 {
+        self.at as u64
+    }
+
+    /// A part of them; `None` if it is not all there.
+    pub fn part(&self, offset: usize, len: usize) -> Option<Self> {
+        let end = offset.checked_add(len)?;
+        (end <= self.len).then(|| Self {
+            at: self.at.wrapping_add(offset),
+            len,
+        })
+    }
+
+    /// Lets `look` see them.
+    pub fn with<T>(&self, look: impl FnOnce(&[u8]) -> T) -> T {
+        match self.len {
+            0 => look(&[]),
+            // SAFETY: see the type.
+            len => look(unsafe { std::slice::from_raw_parts(self.at, len) }),
+        }
+    }
+
+    /// Lets `change` change them.
+    pub fn with_mut<T>(&self, change: impl FnOnce(&mut [u8]) -> T) -> T {
+        match self.len {
+            0 => change(&mut []),
+            // SAFETY: see the type.
+            len => change(unsafe { std::slice::from_raw_parts_mut(self.at, len) }),
+        }
+    }
+}
+
+/// Several pieces of memory as one.
+#[derive(Clone, Debug)]
+pub enum Pieces {
+    One(Bytes),
+    Many(Vec<Bytes>),
+}
+
+impl Pieces {
+    /// # Safety
+    /// `iov` points to `count` entries, and they to memory as [`Bytes::new`] needs it.
+    pub unsafe fn of_iov(iov: *const Iovec, count: usize) -> Self {
+        if iov.is_null() || count == 0 {
+            return Self::One(Bytes::none());
+        }
+        // SAFETY: the caller's promise.
+        let all = unsafe { std::slice::from_raw_parts(iov, count) };
+        // SAFETY: the caller's promise.
+        let bytes = |iov: &Iovec| unsafe { Bytes::new(iov.base, iov.len) };
+        match all {
+            [only] => Self::One(bytes(only)),
+            _ => Self::Many(all.iter().map(bytes).collect()),
+        }
+    }
+
+    /// The same for elements of `size` bytes each.
+    ///
+    /// # Safety
+    /// As for [`of_iov`](Self::of_iov).
+    pub unsafe fn of_ioc(ioc: *const Ioc, count: usize, size: usize) -> Self {
+        if ioc.is_null() || count == 0 {
+            return Self::One(Bytes::none());
+        }
+        // SAFETY: the caller's promise.
+        let all = unsafe { std::slice::from_raw_parts(ioc, count) };
+        // SAFETY: the caller's promise.
+        let bytes = |ioc: &Ioc| unsafe { Bytes::new(ioc.addr, ioc.count.saturating_mul(size)) };
+        Self::Many(all.iter().map(bytes).collect())
+    }
+
+    fn all(&self) -> &[Bytes] {
+        match self {
+            Self::One(bytes) => std::slice::from_ref(bytes),
+            Self::Many(all) => all,
+        }
+    }
+
+    /// Where the first of them is.
+    pub fn address(&self) -> u64 {
+        self.all().first().map_or(0, Bytes::address)
+    }
+
+    pub fn len(&self) -> usize {
+        self.all().iter().map(Bytes::len).sum()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Calls `visit` with the pieces of `len` bytes from `offset` on, and where each begins there;
+    /// what is behind the end is left out.
+    pub fn visit(&self, offset: usize, len: usize, mut visit: impl FnMut(usize, Bytes)) {
+        let (mut skip, mut left, mut done) = (offset, len, 0);
+        for piece in self.all() {
+            if skip >= piece.len() {
+                skip -= piece.len();
+                continue;
+            }
+            let bytes = left.min(piece.len() - skip);
+            if bytes == 0 {
+                break;
+            }
+            if let Some(part) = piece.part(skip, bytes) {
+                visit(done, part);
+            }
+            (skip, left, done) = (0, left - bytes, done + bytes);
+        }
+    }
+
+    /// Copies `len` bytes from `offset` on out.
+    pub fn to_vec(&self, offset: usize, len: usize) -> Vec<u8> {
+        let mut out = Vec::with_capacity(len);
+        self.visit(offset, len, |_, part| {
+            part.with(|bytes| out.extend_from_slice(bytes))
+        });
+        out
+    }
+
+    /// Copies bytes in from `offset` on, as many as there is room for.
+    pub fn fill(&self, offset: usize, data: &[u8]) {
+        self.visit(offset, data.len(), |at, part| {
+            part.with_mut(|bytes| bytes.copy_from_slice(&data[at..at + bytes.len()]));
+        });
+    }
+}
+
+#[cfg(test)]
+impl Pieces {
+    /// Memory of a test, which it never gives back.
+    pub fn leaked(bytes: Vec<u8>) -> Self {
+        let bytes: &'static mut [u8] = bytes.leak();
+        Self::One(Bytes {
+            len: bytes.len(),
+            at: bytes.as_mut_ptr(),
+        })
+    }
+
+    /// What is in it now.
+    pub fn now(&self) -> Vec<u8> {
+        self.to_vec(0, self.len())
+    }
+}

@@ -1,0 +1,229 @@
+//! `fi_send`, `fi_recv` and their kin.
+
+use std::ffi::c_void;
+
+use super::endpoints::{op, silent};
+use super::memory::{Bytes, Pieces};
+use super::objects::{EndpointObject, answer, with_endpoint};
+use super::*;
+use crate::engine::endpoint::Endpoint;
+use crate::engine::matching::Posted;
+use crate::engine::shared::Shared;
+
+pub static CALLS: Ops<9> = Ops::new([
+    recv as Table,
+    recvv as Table,
+    recvmsg as Table,
+    send as Table,
+    sendv as Table,
+    sendmsg as Table,
+    inject as Table,
+    senddata as Table,
+    injectdata as Table,
+]);
+
+const SENT: u64 = FI_SEND | FI_MSG;
+const RECEIVED: u64 = FI_RECV | FI_MSG;
+
+/// From whom a receive takes messages, where the end point looks at that.
+pub fn from_of(
+    endpoint: &Endpoint,
+    shared: &Shared,
+    number: u64,
+) -> Result<Option<crate::engine::wire::Address>, i32> {
+    if endpoint.caps & FI_DIRECTED_RECV == 0 || number == FI_ADDR_NOTAVAIL {
+        return Ok(None);
+    }
+    let vector = endpoint
+        .binds
+        .vector
+        .and_then(|slot| shared.vectors.get(slot));
+    let address = vector.and_then(|vector| vector.get(number));
+    address.map(Some).ok_or(libc::EINVAL)
+}
+
+unsafe fn receive(
+    ep: *mut c_void,
+    into: Pieces,
+    from: u64,
+    context: *mut c_void,
+    flags: Option<u64>,
+) -> isize {
+    // SAFETY: the program hands over an end point.
+    answer(|| unsafe {
+        with_endpoint(ep, |endpoint, shared| {
+            let posted = Posted {
+                op: op(endpoint, context, RECEIVED, flags, 0),
+                into,
+                tag: 0,
+                ignore: u64::MAX,
+                from: from_of(endpoint, shared, from)?,
+                multi: None,
+            };
+            let is_multi = flags.unwrap_or(endpoint.op_flags[1]) & FI_MULTI_RECV != 0;
+            endpoint.receive(shared, false, posted, is_multi);
+            Ok(0)
+        })
+    })
+}
+
+unsafe extern "C" fn recv(
+    ep: *mut c_void,
+    buf: *mut c_void,
+    len: usize,
+    _desc: *mut c_void,
+    from: u64,
+    context: *mut c_void,
+) -> isize {
+    // SAFETY: the program keeps its memory until the operation has completed; here and below.
+    unsafe { receive(ep, Pieces::One(Bytes::new(buf, len)), from, context, None) }
+}
+
+unsafe extern "C" fn recvv(
+    ep: *mut c_void,
+    iov: *const Iovec,
+    _desc: *mut c_void,
+    count: usize,
+    from: u64,
+    context: *mut c_void,
+) -> isize {
+    // SAFETY: see `recv`.
+    unsafe { receive(ep, Pieces::of_iov(iov, count), from, context, None) }
+}
+
+unsafe extern "C" fn recvmsg(ep: *mut c_void, msg: *const Msg, flags: u64) -> isize {
+    // SAFETY: see `recv`.
+    unsafe {
+        let msg = &*msg;
+        let into = Pieces::of_iov(msg.msg_iov, msg.iov_count);
+        receive(ep, into, msg.addr, msg.context, Some(flags))
+    }
+}
+
+/// # Safety
+/// `ep` is an end point.
+unsafe fn transmit(
+    ep: *mut c_void,
+    from: Pieces,
+    to: u64,
+    data: Option<u64>,
+    // `None`: its success is not told.
+    told: Option<(*mut c_void, Option<u64>)>,
+) -> isize {
+    // SAFETY: the caller's promise.
+    unsafe {
+        answer(|| {
+            with_endpoint(ep, |endpoint, shared| {
+                let op = match told {
+                    Some((context, flags)) => op(endpoint, context, SENT, flags, 0),
+                    None => silent(SENT, 0),
+                };
+                endpoint.send(shared, to, from, (None, data), op)?;
+                Ok(0)
+            })
+        })
+        .or_progress(ep)
+    }
+}
+
+/// What a call answers that had no room.
+pub trait Again {
+    /// Moves what is under way, so that there is room next time.
+    ///
+    /// # Safety
+    /// `ep` is an end point.
+    unsafe fn or_progress(self, ep: *mut c_void) -> Self;
+}
+
+impl Again for isize {
+    unsafe fn or_progress(self, ep: *mut c_void) -> Self {
+        if self == -(libc::EAGAIN as isize) {
+            // SAFETY: the caller's promise.
+            let domain = unsafe { &EndpointObject::of(ep).own.domain };
+            let _ = answer(|| super::objects::until(domain, None, |_| None::<()>).map(|_| 0));
+        }
+        self
+    }
+}
+
+unsafe extern "C" fn send(
+    ep: *mut c_void,
+    buf: *const c_void,
+    len: usize,
+    _desc: *mut c_void,
+    to: u64,
+    context: *mut c_void,
+) -> isize {
+    // SAFETY: see `recv`.
+    unsafe {
+        transmit(
+            ep,
+            Pieces::One(Bytes::new(buf, len)),
+            to,
+            None,
+            Some((context, None)),
+        )
+    }
+}
+
+unsafe extern "C" fn sendv(
+    ep: *mut c_void,
+    iov: *const Iovec,
+    _desc: *mut c_void,
+    count: usize,
+    to: u64,
+    context: *mut c_void,
+) -> isize {
+    // SAFETY: see `recv`.
+    unsafe {
+        transmit(
+            ep,
+            Pieces::of_iov(iov, count),
+            to,
+            None,
+            Some((context, None)),
+        )
+    }
+}
+
+unsafe extern "C" fn sendmsg(ep: *mut c_void, msg: *const Msg, flags: u64) -> isize {
+    // SAFETY: see `recv`.
+    unsafe {
+        let msg = &*msg;
+        let from = Pieces::of_iov(msg.msg_iov, msg.iov_count);
+        let data = (flags & FI_REMOTE_CQ_DATA != 0).then_some(msg.data);
+        transmit(ep, from, msg.addr, data, Some((msg.context, Some(flags))))
+    }
+}
+
+unsafe extern "C" fn inject(ep: *mut c_void, buf: *const c_void, len: usize, to: u64) -> isize {
+    // SAFETY: see `recv`; so short a message is copied at once.
+    unsafe { transmit(ep, Pieces::One(Bytes::new(buf, len)), to, None, None) }
+}
+
+unsafe extern "C" fn senddata(
+    ep: *mut c_void,
+    buf: *const c_void,
+    len: usize,
+    _desc: *mut c_void,
+    data: u64,
+    to: u64,
+    context: *mut c_void,
+) -> isize {
+    // SAFETY: see `recv`.
+    unsafe {
+        let from = Pieces::One(Bytes::new(buf, len));
+        transmit(ep, from, to, Some(data), Some((context, None)))
+    }
+}
+
+unsafe extern "C" fn injectdata(
+    ep: *mut c_void,
+    buf: *const c_void,
+    len: usize,
+    data: u64,
+    to: u64,
+) -> isize {
+    // SAFETY: see `inject`.
+    unsafe { transmit(ep, Pieces::One(Bytes::new(buf, len)), to, Some(data), None) }
+}

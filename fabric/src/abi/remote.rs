@@ -1,0 +1,239 @@
+//! `fi_read`, `fi_write` and their kin.
+
+use std::ffi::c_void;
+
+use super::endpoints::{op, silent};
+use super::memory::{Bytes, Pieces};
+use super::messages::Again;
+use super::objects::{answer, with_endpoint};
+use super::*;
+use crate::engine::requests::{Far, flags_of};
+
+pub static CALLS: Ops<9> = Ops::new([
+    read as Table,
+    readv as Table,
+    readmsg as Table,
+    write as Table,
+    writev as Table,
+    writemsg as Table,
+    inject as Table,
+    writedata as Table,
+    injectdata as Table,
+]);
+
+/// The context and flags with which an operation is told; `None`: its success is not.
+type Told = Option<(*mut c_void, Option<u64>)>;
+
+/// # Safety
+/// `ep` is an end point.
+unsafe fn get(
+    ep: *mut c_void,
+    into: Pieces,
+    far: Far,
+    context: *mut c_void,
+    flags: Option<u64>,
+) -> isize {
+    // SAFETY: the caller's promise.
+    unsafe {
+        answer(|| {
+            with_endpoint(ep, |endpoint, shared| {
+                let op = op(endpoint, context, flags_of(FI_RMA, true), flags, 0);
+                endpoint.read(shared, far, into, op)?;
+                Ok(0)
+            })
+        })
+        .or_progress(ep)
+    }
+}
+
+/// # Safety
+/// `ep` is an end point.
+unsafe fn put(ep: *mut c_void, from: Pieces, far: Far, data: Option<u64>, told: Told) -> isize {
+    // SAFETY: the caller's promise.
+    unsafe {
+        answer(|| {
+            with_endpoint(ep, |endpoint, shared| {
+                let what = flags_of(FI_RMA, false);
+                let op = match told {
+                    Some((context, flags)) => op(endpoint, context, what, flags, 0),
+                    None => silent(what, 0),
+                };
+                endpoint.write(shared, far, from, data, op)?;
+                Ok(0)
+            })
+        })
+        .or_progress(ep)
+    }
+}
+
+const fn far(number: u64, address: u64, key: u64) -> Far {
+    Far {
+        number,
+        address,
+        key,
+    }
+}
+
+/// # Safety
+/// The message is one of the program's.
+unsafe fn far_of(msg: &MsgRma) -> Option<Far> {
+    if msg.rma_iov_count != 1 {
+        return None;
+    }
+    // SAFETY: the caller's promise.
+    let iov = unsafe { &*msg.rma_iov };
+    Some(far(msg.addr, iov.addr, iov.key))
+}
+
+unsafe extern "C" fn read(
+    ep: *mut c_void,
+    buf: *mut c_void,
+    len: usize,
+    _desc: *mut c_void,
+    from: u64,
+    address: u64,
+    key: u64,
+    context: *mut c_void,
+) -> isize {
+    // SAFETY: the program keeps its memory until the operation has completed; here and below.
+    unsafe {
+        let into = Pieces::One(Bytes::new(buf, len));
+        get(ep, into, far(from, address, key), context, None)
+    }
+}
+
+unsafe extern "C" fn readv(
+    ep: *mut c_void,
+    iov: *const Iovec,
+    _desc: *mut c_void,
+    count: usize,
+    from: u64,
+    address: u64,
+    key: u64,
+    context: *mut c_void,
+) -> isize {
+    // SAFETY: see `read`.
+    unsafe {
+        get(
+            ep,
+            Pieces::of_iov(iov, count),
+            far(from, address, key),
+            context,
+            None,
+        )
+    }
+}
+
+unsafe extern "C" fn readmsg(ep: *mut c_void, msg: *const MsgRma, flags: u64) -> isize {
+    // SAFETY: see `read`.
+    unsafe {
+        let msg = &*msg;
+        let Some(far) = far_of(msg) else {
+            return -(libc::EINVAL as isize);
+        };
+        let into = Pieces::of_iov(msg.msg_iov, msg.iov_count);
+        get(ep, into, far, msg.context, Some(flags))
+    }
+}
+
+unsafe extern "C" fn write(
+    ep: *mut c_void,
+    buf: *const c_void,
+    len: usize,
+    _desc: *mut c_void,
+    to: u64,
+    address: u64,
+    key: u64,
+    context: *mut c_void,
+) -> isize {
+    // SAFETY: see `read`.
+    unsafe {
+        let from = Pieces::One(Bytes::new(buf, len));
+        put(ep, from, far(to, address, key), None, Some((context, None)))
+    }
+}
+
+unsafe extern "C" fn writev(
+    ep: *mut c_void,
+    iov: *const Iovec,
+    _desc: *mut c_void,
+    count: usize,
+    to: u64,
+    address: u64,
+    key: u64,
+    context: *mut c_void,
+) -> isize {
+    // SAFETY: see `read`.
+    unsafe {
+        let from = Pieces::of_iov(iov, count);
+        put(ep, from, far(to, address, key), None, Some((context, None)))
+    }
+}
+
+unsafe extern "C" fn writemsg(ep: *mut c_void, msg: *const MsgRma, flags: u64) -> isize {
+    // SAFETY: see `read`.
+    unsafe {
+        let msg = &*msg;
+        let Some(far) = far_of(msg) else {
+            return -(libc::EINVAL as isize);
+        };
+        let from = Pieces::of_iov(msg.msg_iov, msg.iov_count);
+        let data = (flags & FI_REMOTE_CQ_DATA != 0).then_some(msg.data);
+        put(ep, from, far, data, Some((msg.context, Some(flags))))
+    }
+}
+
+unsafe extern "C" fn inject(
+    ep: *mut c_void,
+    buf: *const c_void,
+    len: usize,
+    to: u64,
+    address: u64,
+    key: u64,
+) -> isize {
+    // SAFETY: see `read`; so few bytes are copied at once.
+    unsafe {
+        let from = Pieces::One(Bytes::new(buf, len));
+        put(ep, from, far(to, address, key), None, None)
+    }
+}
+
+unsafe extern "C" fn writedata(
+    ep: *mut c_void,
+    buf: *const c_void,
+    len: usize,
+    _desc: *mut c_void,
+    data: u64,
+    to: u64,
+    address: u64,
+    key: u64,
+    context: *mut c_void,
+) -> isize {
+    // SAFETY: see `read`.
+    unsafe {
+        let from = Pieces::One(Bytes::new(buf, len));
+        put(
+            ep,
+            from,
+            far(to, address, key),
+            Some(data),
+            Some((context, None)),
+        )
+    }
+}
+
+unsafe extern "C" fn injectdata(
+    ep: *mut c_void,
+    buf: *const c_void,
+    len: usize,
+    data: u64,
+    to: u64,
+    address: u64,
+    key: u64,
+) -> isize {
+    // SAFETY: see `inject`.
+    unsafe {
+        let from = Pieces::One(Bytes::new(buf, len));
+        put(ep, from, far(to, address, key), Some(data), None)
+    }
+}

@@ -1,0 +1,165 @@
+//! Address vectors.
+
+use std::ffi::{c_char, c_int, c_void};
+
+use super::objects::{
+    DomainObject, NONE, Object, Part, PartObject, answer, answer_int, base, bind_nothing, fid,
+    table, within,
+};
+use super::*;
+use crate::engine::shared::Vector;
+use crate::engine::wire::Address;
+
+static OPS: Ops<6> = base(close as Table, bind_nothing as Table, NONE);
+static CALLS: Ops<7> = Ops::new([
+    insert as Table,
+    NONE,
+    NONE,
+    remove as Table,
+    lookup as Table,
+    straddr as Table,
+    NONE,
+]);
+
+pub unsafe extern "C" fn open(
+    domain: *mut c_void,
+    attr: *mut AvAttr,
+    out: *mut *mut c_void,
+    context: *mut c_void,
+) -> c_int {
+    answer_int(|| {
+        // SAFETY: the program hands over a domain, attributes or none, and a place for the answer.
+        let (own, attr) = unsafe { (&DomainObject::of(domain).own, attr.as_mut()) };
+        if let Some(attr) = attr {
+            if !attr.name.is_null() {
+                return Err(libc::ENOSYS);
+            }
+            if attr.r#type == 0 {
+                attr.r#type = FI_AV_TABLE;
+            }
+        }
+        let vector = Vector::default();
+        let slot = within(&own.domain, |state| {
+            state.shared.vectors.insert(vector).ok_or(libc::ENOMEM)
+        })?;
+        let fid = FidSimple {
+            fid: fid(FI_CLASS_AV, context, &OPS),
+            ops: table(&CALLS),
+        };
+        let part = Part {
+            domain: own.domain.clone(),
+            slot,
+            format: 0,
+        };
+        // SAFETY: as above.
+        unsafe { *out = Object::give(fid, part) };
+        Ok(())
+    })
+}
+
+unsafe extern "C" fn close(fid: *mut c_void) -> c_int {
+    answer_int(|| {
+        // SAFETY: the program closes a vector, once.
+        let own = unsafe { PartObject::take(fid) }.own;
+        within(&own.domain, |state| {
+            state.shared.vectors.remove(own.slot);
+            Ok(())
+        })
+    })
+}
+
+/// # Safety
+/// `fid` is a vector.
+unsafe fn with<T>(
+    fid: *const c_void,
+    call: impl FnOnce(&mut Vector) -> Result<T, i32>,
+) -> Result<T, i32> {
+    // SAFETY: the caller's promise.
+    let own = unsafe { &PartObject::of(fid).own };
+    within(&own.domain, |state| {
+        call(state.shared.vectors.get_mut(own.slot).ok_or(libc::EINVAL)?)
+    })
+}
+
+unsafe extern "C" fn insert(
+    fid: *mut c_void,
+    addresses: *const [u8; Address::BYTES],
+    count: usize,
+    numbers: *mut u64,
+    _flags: u64,
+    _context: *mut c_void,
+) -> c_int {
+    // SAFETY: the program hands over so many addresses, and places for as many numbers, or none.
+    let done = answer(|| unsafe {
+        with(fid, |vector| {
+            let mut inserted = 0;
+            for n in 0..count {
+                let address = Address::of_bytes(addresses.add(n).read_unaligned());
+                let number = address.map_or(FI_ADDR_NOTAVAIL, |address| vector.insert(address));
+                inserted += isize::from(address.is_some());
+                if !numbers.is_null() {
+                    *numbers.add(n) = number;
+                }
+            }
+            Ok(inserted)
+        })
+    });
+    done as c_int
+}
+
+unsafe extern "C" fn remove(
+    fid: *mut c_void,
+    numbers: *const u64,
+    count: usize,
+    _flags: u64,
+) -> c_int {
+    // SAFETY: the program hands over so many numbers.
+    answer_int(|| unsafe {
+        with(fid, |vector| {
+            (0..count).for_each(|n| vector.remove(*numbers.add(n)));
+            Ok(())
+        })
+    })
+}
+
+unsafe extern "C" fn lookup(
+    fid: *mut c_void,
+    number: u64,
+    out: *mut c_void,
+    len: *mut usize,
+) -> c_int {
+    // SAFETY: there is a place as long as it says.
+    answer_int(|| unsafe {
+        let address = with(fid, |vector| vector.get(number).ok_or(libc::EINVAL))?;
+        let bytes = address.to_bytes();
+        let room = len.replace(bytes.len());
+        std::ptr::copy_nonoverlapping(bytes.as_ptr(), out.cast(), room.min(bytes.len()));
+        Ok(())
+    })
+}
+
+unsafe extern "C" fn straddr(
+    _fid: *mut c_void,
+    address: *const [u8; Address::BYTES],
+    out: *mut c_char,
+    len: *mut usize,
+) -> *const c_char {
+    // SAFETY: the program hands over an address, and a place as long as it says.
+    answer(|| unsafe {
+        let text = match Address::of_bytes(address.read_unaligned()) {
+            Some(at) => format!(
+                "phitwire://{}.{}/{:x}\0",
+                at.processor, at.member, at.incarnation
+            ),
+            None => "phitwire://?\0".to_owned(),
+        };
+        let room = len.replace(text.len());
+        let bytes = room.min(text.len());
+        std::ptr::copy_nonoverlapping(text.as_ptr().cast(), out, bytes);
+        if bytes > 0 {
+            *out.add(bytes - 1) = 0;
+        }
+        Ok(0)
+    });
+    out
+}

@@ -1,0 +1,462 @@
+//! One-sided and atomic operations that the network interface carries out by itself: puts, gets,
+//! block transfers and atomic operations on memory that others have opened ([`Reach`]). The program
+//! there has no part in them.
+//!
+//! An operation is one or several pieces, each a command. What is known not to have been carried out
+//! is asked for again, and so is what changes nothing by being done twice: gets; and puts whose
+//! answer came damaged. A put without any answer may still be on its way, and land on what is put
+//! after it: it fails, as an atomic operation does that may have been carried out.
+
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use phitwire_client::Error;
+use phitwire_client::door::{
+    AtomicOp, Command, Local, MOST_INLINE, Remote, Request, Status, Width,
+};
+
+use super::endpoint::{DIRECT, Endpoint, Later};
+use super::peers::Peers;
+use super::reach::Reach;
+use super::requests::Far;
+use super::serving::Service;
+use super::shared::{Entry, Failure, Op, Shared, Why};
+use super::slots::{self, STAGES_AT, Slab};
+use crate::abi::memory::Pieces;
+
+/// Bytes that go as single puts, which are copied at once.
+const MOST_SINGLE: usize = 2 * MOST_INLINE;
+/// Bytes that are copied into the segment, as the program may want its memory back at once.
+pub const MOST_COPIED: usize = 4096;
+/// Pieces that the network interface has: block transfers, and others. With messages and parts of
+/// long ones they are fewer than it takes.
+const MOST_BLOCKS: usize = 24;
+const MOST_SINGLES: usize = 256;
+/// How often a piece is tried.
+const TRIES: u32 = 6;
+/// Pieces at most.
+const MOST_PIECES: usize = 1 << 20;
+
+/// What a piece does.
+#[derive(Clone, Debug)]
+pub enum Act {
+    /// Writes a few bytes.
+    Put(Vec<u8>),
+    /// Reads some words.
+    Get(Local),
+    /// Writes memory of the program, or a stage, whose number it then is.
+    BlockPut(Local, Option<usize>),
+    /// Reads into memory of the program.
+    BlockGet(Local),
+    /// Changes a word.
+    Atomic(Amo),
+}
+
+/// An atomic operation of the network interface.
+#[derive(Clone, Copy, Debug)]
+pub struct Amo {
+    /// What it does.
+    pub op: AtomicOp,
+    /// With which word.
+    pub width: Width,
+    /// And which operands.
+    pub operands: [u64; 2],
+    /// Whether the old word is wanted.
+    pub fetch: bool,
+    /// Which element of the operation it is.
+    pub element: usize,
+}
+
+/// A command of an operation.
+#[derive(Debug)]
+pub struct Piece {
+    whole: usize,
+    at: Remote,
+    act: Act,
+    tries: u32,
+    since: Instant,
+}
+
+/// Who waits for the pieces.
+#[derive(Debug)]
+pub enum Whose {
+    /// The program.
+    Program(Op),
+    /// Another end, whose request is carried out here.
+    Served(Service),
+}
+
+/// An operation.
+#[derive(Debug)]
+pub struct Whole {
+    pub(super) peer: usize,
+    whose: Whose,
+    len: usize,
+    is_atomic: bool,
+    /// Where words go that atomic operations found, and bytes of each.
+    into: Option<(Pieces, usize)>,
+    left: usize,
+    failure: Option<Failure>,
+}
+
+/// Operations under way.
+#[derive(Debug)]
+pub struct Direct {
+    pub(super) wholes: Slab<Whole>,
+    pub(super) pieces: Slab<Piece>,
+    blocks: usize,
+    singles: usize,
+    waiting: [VecDeque<usize>; 2],
+}
+
+impl Default for Direct {
+    fn default() -> Self {
+        Self {
+            wholes: Slab::new(MOST_PIECES),
+            pieces: Slab::new(MOST_PIECES),
+            blocks: 0,
+            singles: 0,
+            waiting: Default::default(),
+        }
+    }
+}
+
+impl Act {
+    const fn is_block(&self) -> bool {
+        matches!(self, Self::BlockPut(..) | Self::BlockGet(_))
+    }
+
+    /// Whether it can be asked for again, whatever has become of it.
+    const fn is_repeatable(&self, status: Status) -> bool {
+        match self {
+            Self::Get(_) | Self::BlockGet(_) => true,
+            Self::Put(_) | Self::BlockPut(..) => matches!(status, Status::DamagedAnswer),
+            // Nothing changes.
+            Self::Atomic(amo) => matches!((amo.op, amo.operands[0]), (AtomicOp::Or, 0)),
+        }
+    }
+}
+
+impl Endpoint {
+    /// Begins an operation on `peer`'s memory.
+    pub(super) fn begin_direct(
+        &mut self,
+        shared: &mut Shared,
+        (peer, whose): (usize, Whose),
+        len: usize,
+        into: Option<(Pieces, usize)>,
+        acts: Vec<(Remote, Act)>,
+    ) {
+        let is_change = |(_, act): &(Remote, Act)| matches!(act, Act::Atomic(_));
+        let is_atomic = acts.iter().any(is_change) && matches!(whose, Whose::Program(_));
+        self.peers.all[peer].changes[0] += usize::from(is_atomic);
+        let whole = Whole {
+            peer,
+            whose,
+            is_atomic,
+            len,
+            into,
+            left: acts.len(),
+            failure: self.peers.all[peer].failed,
+        };
+        let has_failed = whole.failure.is_some();
+        let Some(number) = self.direct.wholes.insert(whole) else {
+            return;
+        };
+        if has_failed || acts.is_empty() {
+            for (_, act) in acts {
+                self.free_stage(&act);
+            }
+            return self.end_direct(shared, number);
+        }
+        for (at, act) in acts {
+            let kind = usize::from(act.is_block());
+            let piece = Piece {
+                whole: number,
+                at,
+                act,
+                tries: 0,
+                since: Instant::now(),
+            };
+            if let Some(slot) = self.direct.pieces.insert(piece) {
+                self.direct.waiting[kind].push_back(slot);
+            }
+        }
+        self.issue_direct();
+    }
+
+    /// Gives the network interface what waits, as far as it may have more.
+    fn issue_direct(&mut self) {
+        while self.direct.singles < MOST_SINGLES
+            && let Some(slot) = self.direct.waiting[0].pop_front()
+        {
+            self.direct.singles += 1;
+            self.command(Later::Direct(slot));
+        }
+        while self.direct.blocks < MOST_BLOCKS
+            && let Some(slot) = self.direct.waiting[1].pop_front()
+        {
+            self.direct.blocks += 1;
+            self.command(Later::Direct(slot));
+        }
+    }
+
+    /// The command of a piece.
+    pub(super) fn ask_directly(&mut self, slot: usize) -> Result<(), Error> {
+        let Some(Piece { at, act, .. }) = self.direct.pieces.get(slot) else {
+            return Ok(());
+        };
+        let (at, ordered) = (*at, false);
+        let request = match act {
+            Act::Put(data) => Request::Put {
+                to: at,
+                data,
+                event: false,
+                ordered,
+            },
+            Act::Get(into) => Request::Get {
+                from: at,
+                into: *into,
+                ordered,
+            },
+            Act::BlockPut(from, _) => Request::BlockPut {
+                to: at,
+                from: *from,
+                event: None,
+                fence: false,
+            },
+            Act::BlockGet(into) => Request::BlockGet {
+                from: at,
+                into: *into,
+                fence: false,
+            },
+            Act::Atomic(amo) => Request::Atomic {
+                at,
+                op: amo.op,
+                width: amo.width,
+                operands: amo.operands,
+                fetch: amo.fetch,
+                ordered: true,
+            },
+        };
+        let name = DIRECT | slot as u64;
+        self.nic.post(&Command { name, request })
+    }
+
+    /// What has become of a piece.
+    pub(super) fn ended_directly(
+        &mut self,
+        shared: &mut Shared,
+        slot: usize,
+        (status, word): (Status, u64),
+    ) {
+        let Some(piece) = self.direct.pieces.get_mut(slot) else {
+            return;
+        };
+        piece.tries += 1;
+        let (number, at) = (piece.whole, piece.at);
+        let may_again = match status {
+            Status::Damaged | Status::Busy => true,
+            status => status.is_unknown() && piece.act.is_repeatable(status),
+        };
+        let tried = (piece.tries, piece.since.elapsed());
+        let Some(whole) = self.direct.wholes.get_mut(number) else {
+            return;
+        };
+        let to = &mut self.peers.all[whole.peer];
+        if !status.is_unknown() && status != Status::Unreachable {
+            to.pulse.heard();
+        }
+        let is_tried = tried.0 < TRIES || self.lookout.is_patient(tried.1);
+        if may_again && is_tried && to.failed.is_none() {
+            return self.command(Later::Direct(slot));
+        }
+        let Some(piece) = self.direct.pieces.remove(slot) else {
+            return;
+        };
+        match piece.act.is_block() {
+            true => self.direct.blocks -= 1,
+            false => self.direct.singles -= 1,
+        }
+        self.free_stage(&piece.act);
+        let Some(whole) = self.direct.wholes.get_mut(number) else {
+            return;
+        };
+        match (status, piece.act) {
+            (Status::Done, Act::Atomic(amo)) => {
+                if let Whose::Served(service) = &mut whole.whose {
+                    // It may take another try.
+                    let again = service.found(amo, word);
+                    if let Some(amo) = again
+                        && let Some(slot) = self.direct.pieces.insert(Piece {
+                            act: Act::Atomic(amo),
+                            whole: number,
+                            at,
+                            tries: 0,
+                            since: Instant::now(),
+                        })
+                    {
+                        self.direct.waiting[0].push_back(slot);
+                        return self.issue_direct();
+                    }
+                } else if let Some((into, size)) = &whole.into {
+                    into.fill(amo.element * size, &word.to_le_bytes()[..*size]);
+                }
+            }
+            (Status::Done, _) => {}
+            (status, _) => {
+                whole.failure.get_or_insert(failure_of(status));
+            }
+        }
+        whole.left -= 1;
+        if whole.left == 0 {
+            self.end_direct(shared, number);
+        }
+        self.issue_direct();
+    }
+
+    fn free_stage(&mut self, act: &Act) {
+        if let Act::BlockPut(_, Some(stage)) = act {
+            self.stages.remove(*stage);
+        }
+    }
+
+    fn end_direct(&mut self, shared: &mut Shared, number: usize) {
+        let Some(whole) = self.direct.wholes.remove(number) else {
+            return;
+        };
+        self.peers.all[whole.peer].changes[0] -= usize::from(whole.is_atomic);
+        match (whole.whose, whole.failure) {
+            (Whose::Program(op), None) => {
+                let entry = Entry {
+                    len: whole.len,
+                    ..Entry::default()
+                };
+                shared.done(&self.binds, &op, entry, 0);
+            }
+            (Whose::Program(op), Some(failure)) => {
+                shared.failed(&self.binds, &op, Entry::default(), failure, 0);
+            }
+            (Whose::Served(service), failure) => {
+                self.served(shared, service, failure.is_some());
+            }
+        }
+    }
+
+    /// The network interface is gone, and all that it had.
+    pub(super) fn lose_direct(&mut self, shared: &mut Shared, failure: Failure) {
+        self.direct.pieces = Slab::new(MOST_PIECES);
+        self.direct.waiting = Default::default();
+        (self.direct.blocks, self.direct.singles) = (0, 0);
+        let wholes = std::mem::replace(&mut self.direct.wholes, Slab::new(MOST_PIECES));
+        for whole in wholes.into_all() {
+            if let Whose::Program(op) = whole.whose {
+                shared.failed(&self.binds, &op, Entry::default(), failure, 0);
+            }
+        }
+    }
+
+    /// Where a far address is, if that is a matter for network interfaces.
+    pub(super) fn reach_of(&self, peer: usize, far: &Far, len: usize) -> Option<Remote> {
+        let reach = Reach::of_key(far.key).filter(|_| self.reaches_own)?;
+        let offset = far.address.checked_sub(reach.base);
+        // What is before the beginning is refused there.
+        let offset = offset.filter(|offset| offset.checked_add(len as u64).is_some());
+        Some(remote(
+            &self.peers,
+            peer,
+            reach.handle,
+            offset.unwrap_or(1 << 40),
+        ))
+    }
+
+    /// Writes into another program's memory.
+    pub(super) fn put_directly(
+        &mut self,
+        shared: &mut Shared,
+        (peer, at): (usize, Remote),
+        from: &Pieces,
+        op: Op,
+    ) {
+        let len = from.len();
+        let mut acts = Vec::new();
+        let stage = match (MOST_SINGLE + 1..=MOST_COPIED).contains(&len) {
+            true => self.stages.insert(()),
+            false => None,
+        };
+        if let Some(stage) = stage {
+            let offset = STAGES_AT + slots::stage_at(stage);
+            let written = self.nic.write(offset, &from.to_vec(0, len));
+            debug_assert!(written.is_ok(), "stages are inside");
+            let bytes = len as u64;
+            acts.push((at, Act::BlockPut(Local { offset, bytes }, Some(stage))));
+        } else if len <= MOST_COPIED {
+            for begin in (0..len).step_by(MOST_INLINE) {
+                let data = from.to_vec(begin, MOST_INLINE.min(len - begin));
+                acts.push((behind(at, begin), Act::Put(data)));
+            }
+        } else {
+            from.visit(0, len, |begin, piece| {
+                let local = Local::own(piece.address(), piece.len() as u64);
+                acts.push((behind(at, begin), Act::BlockPut(local, None)));
+            });
+        }
+        self.begin_direct(shared, (peer, Whose::Program(op)), len, None, acts);
+    }
+
+    /// Reads another program's memory.
+    pub(super) fn get_directly(
+        &mut self,
+        shared: &mut Shared,
+        (peer, at): (usize, Remote),
+        into: &Pieces,
+        op: Op,
+    ) {
+        let len = into.len();
+        let mut acts = Vec::new();
+        into.visit(0, len, |begin, piece| {
+            let (from, bytes) = (behind(at, begin), piece.len());
+            let local = Local::own(piece.address(), bytes as u64);
+            let is_words = bytes <= MOST_INLINE && bytes % 4 == 0 && from.offset % 4 == 0;
+            let act = match is_words {
+                true => Act::Get(local),
+                false => Act::BlockGet(local),
+            };
+            acts.push((from, act));
+        });
+        self.begin_direct(shared, (peer, Whose::Program(op)), len, None, acts);
+    }
+}
+
+/// Memory of another end.
+pub(super) fn remote(peers: &Peers, peer: usize, handle: u16, offset: u64) -> Remote {
+    Remote {
+        processor: peers.all[peer].address.processor,
+        handle,
+        offset,
+    }
+}
+
+/// So many bytes further on.
+pub(super) const fn behind(at: Remote, bytes: usize) -> Remote {
+    Remote {
+        offset: at.offset + bytes as u64,
+        ..at
+    }
+}
+
+/// What the end of a piece means for its operation.
+const fn failure_of(status: Status) -> Failure {
+    let (errno, why) = match status {
+        Status::TimedOut | Status::DamagedAnswer => (libc::ETIMEDOUT, Why::Unknown),
+        Status::Unreachable | Status::NotInSegment => (libc::EFAULT, Why::OwnMemory),
+        Status::NoHandle
+        | Status::WrongKey
+        | Status::OutOfBounds
+        | Status::Misaligned
+        | Status::Forbidden
+        | Status::Offset => (libc::EREMOTEIO, Why::Refused),
+        _ => (libc::EHOSTUNREACH, Why::Unreachable),
+    };
+    Failure { errno, why }
+}

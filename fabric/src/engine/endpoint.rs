@@ -1,0 +1,373 @@
+//! An end point.
+
+use std::collections::{HashMap, VecDeque};
+use std::os::fd::{AsRawFd, RawFd};
+use std::time::{Duration, Instant};
+
+use phitwire_client::door::{Access, Completion, Local, Status};
+use phitwire_client::{AttachError, Error, Nic, Options};
+
+use super::direct::Direct;
+use super::liveness::{Lookout, TICK};
+use super::matching::Receives;
+use super::peers::{Parcel, Peers};
+use super::reach::{Awaited, Ranges};
+use super::requests::Request;
+use super::shared::{Binds, Shared};
+use super::slots::{self, FETCHES, RECEIVES, SEGMENT, SENDS, STAGES, STAGES_AT, Slab};
+use super::transfers::{Fetch, Offer, Pull};
+use super::transmit::Sending;
+use super::wire::{Address, HEAD, Head, PART, SLOT};
+use crate::abi::library;
+use crate::place::Place;
+
+/// Names of commands: what they are, and a slot.
+const RECEIVE: u64 = 1 << 40;
+const SEND: u64 = 2 << 40;
+const FETCH: u64 = 3 << 40;
+pub(super) const REGISTER: u64 = 4 << 40;
+pub(super) const PROBE: u64 = 5 << 40;
+pub(super) const DIRECT: u64 = 6 << 40;
+pub(super) const DEREGISTER: u64 = 7 << 40;
+pub(super) const KINDS: u64 = !0 << 40;
+
+/// How long closing waits for messages on their way.
+const DRAIN: Duration = Duration::from_secs(5);
+/// Completions taken in one turn.
+const TURN: usize = 256;
+/// Calls between two looks at the clock.
+const CLOCK_EVERY: u32 = 32;
+
+/// A command for which the ring had no room.
+#[derive(Clone, Copy, Debug)]
+pub enum Later {
+    /// A receive's slot.
+    Receive(usize),
+    /// A message's.
+    Send(usize),
+    /// A part's.
+    Fetch(usize),
+    /// A piece's of a one-sided operation.
+    Direct(usize),
+}
+
+/// An end point.
+#[derive(Debug)]
+pub struct Endpoint {
+    pub(super) nic: Nic,
+    /// Where it is.
+    pub address: Address,
+    /// What it is bound to.
+    pub binds: Binds,
+    /// What of this provider's abilities was asked for.
+    pub caps: u64,
+    /// Flags of operations that have none of their own: of sends, of receives.
+    pub op_flags: [u64; 2],
+    /// The least room that a receive of several messages keeps.
+    pub least_room: usize,
+    pub(super) handle: u16,
+    pub(super) is_gone: bool,
+    pub(super) peers: Peers,
+    /// Messages to itself.
+    pub(super) to_self: VecDeque<Parcel>,
+    pub(super) sends: Slab<Sending>,
+    pub(super) waiting: Vec<usize>,
+    /// Those who may have to be told what was taken in.
+    pub(super) owed: Vec<usize>,
+    pub(super) queued: usize,
+    pub(super) window: u64,
+    pub(super) receives: Receives,
+    pub(super) stages: Slab<()>,
+    pub(super) offers: HashMap<u64, Offer>,
+    pub(super) hungry: VecDeque<u64>,
+    pub(super) pulls: HashMap<(usize, u64), Pull>,
+    pub(super) fetches: Slab<Fetch>,
+    pub(super) unfetched: VecDeque<Fetch>,
+    pub(super) requests: HashMap<u64, Request>,
+    pub(super) next_id: u64,
+    /// Whether the network interface reaches the program's own memory.
+    pub(super) reaches_own: bool,
+    pub(super) direct: Direct,
+    /// Ends whose atomic request is being carried out, and what they ask for next.
+    pub(super) serving: HashMap<usize, VecDeque<(Head, Vec<u8>)>>,
+    pub(super) ranges: Ranges,
+    pub(super) awaited: Awaited,
+    /// Whether others live.
+    pub lookout: Lookout,
+    later: VecDeque<Later>,
+    turns: u32,
+    pub(super) looked: Instant,
+}
+
+impl Endpoint {
+    /// Attaches to the network interface.
+    ///
+    /// # Errors
+    /// See [`AttachError`].
+    pub fn attach(place: &Place) -> Result<Self, AttachError> {
+        let options = Options {
+            job: place.job,
+            member: None,
+            data_bytes: SEGMENT,
+        };
+        let mut nic = Nic::attach(&place.door, &options)?;
+        let unfit = |what| AttachError::Unfit {
+            place: place.door.clone(),
+            what,
+        };
+        let has = nic.operations();
+        if !(has.blocks && has.messages) {
+            return Err(unfit(
+                "puts and gets only, where block transfers and messages are expected".into(),
+            ));
+        }
+        let handle = register(&mut nic).map_err(unfit)?;
+        let address = Address {
+            processor: nic.processor(),
+            member: nic.member(),
+            incarnation: incarnation(handle),
+        };
+        let mut endpoint = Self {
+            nic,
+            address,
+            binds: Binds::default(),
+            caps: 0,
+            op_flags: [0; 2],
+            least_room: 64,
+            handle,
+            is_gone: false,
+            peers: Peers::default(),
+            to_self: VecDeque::new(),
+            sends: Slab::new(SENDS),
+            waiting: Vec::new(),
+            owed: Vec::new(),
+            queued: 0,
+            window: 2,
+            receives: Receives::default(),
+            stages: Slab::new(STAGES),
+            offers: HashMap::new(),
+            hungry: VecDeque::new(),
+            pulls: HashMap::new(),
+            fetches: Slab::new(FETCHES),
+            unfetched: VecDeque::new(),
+            requests: HashMap::new(),
+            next_id: 1,
+            reaches_own: false,
+            direct: Direct::default(),
+            serving: HashMap::new(),
+            ranges: Ranges::default(),
+            awaited: Awaited::default(),
+            lookout: Lookout::default(),
+            later: VecDeque::new(),
+            turns: 0,
+            looked: Instant::now(),
+        };
+        for slot in 0..RECEIVES {
+            endpoint.command(Later::Receive(slot));
+        }
+        endpoint.nic.flush();
+        if place.reach {
+            endpoint.look_for_reach(&mut Shared::default());
+        }
+        Ok(endpoint)
+    }
+
+    /// Gives the network interface a command, now or when there is room.
+    pub(super) fn command(&mut self, later: Later) {
+        let given = match later {
+            Later::Receive(slot) => {
+                let into = Local {
+                    offset: slots::receive_at(slot),
+                    bytes: SLOT as u64,
+                };
+                self.nic.receive(RECEIVE | slot as u64, into)
+            }
+            Later::Send(slot) => {
+                let Some(sending) = self.sends.get(slot) else {
+                    return;
+                };
+                let to = self.peers.all[sending.peer].address;
+                let from = Local {
+                    offset: slots::send_at(slot),
+                    bytes: sending.bytes as u64,
+                };
+                let name = SEND | slot as u64;
+                self.nic.send(name, to.processor, to.member, from)
+            }
+            Later::Fetch(slot) => {
+                let Some(fetch) = self.fetches.get(slot) else {
+                    return;
+                };
+                let into = fetch.into.unwrap_or(Local {
+                    offset: slots::fetch_at(slot),
+                    bytes: fetch.bytes as u64,
+                });
+                self.nic.block_get(FETCH | slot as u64, fetch.from, into)
+            }
+            Later::Direct(slot) => self.ask_directly(slot),
+        };
+        match given {
+            Ok(()) => {}
+            Err(Error::Full) => self.later.push_back(later),
+            Err(_) => self.is_gone = true,
+        }
+    }
+
+    /// Moves what is under way; whether anything has moved.
+    pub fn progress(&mut self, shared: &mut Shared) -> bool {
+        let (mut moved, mut is_all) = (false, false);
+        for _ in 0..TURN {
+            match self.nic.poll() {
+                Ok(Some(completion)) => self.completed(shared, &completion),
+                Ok(None) => {
+                    is_all = true;
+                    break;
+                }
+                Err(error) => {
+                    self.lose_all(shared, &error);
+                    return moved;
+                }
+            }
+            moved = true;
+        }
+        while let Some(parcel) = self.to_self.pop_front() {
+            let own = self.peers.number(self.address, self.address);
+            self.take_in(shared, own, parcel.head, parcel.payload);
+            moved = true;
+        }
+        for _ in 0..self.later.len() {
+            if let Some(later) = self.later.pop_front() {
+                self.command(later);
+            }
+        }
+        self.send_waiting(shared);
+        self.pay_owed();
+        if moved {
+            self.nic.flush();
+        }
+        self.turns = self.turns.wrapping_add(1);
+        // Who is judged may not have an answer that lies here unread.
+        if is_all && self.turns.is_multiple_of(CLOCK_EVERY) && self.looked.elapsed() >= TICK {
+            self.tick(shared);
+        }
+        moved
+    }
+
+    fn completed(&mut self, shared: &mut Shared, completion: &Completion) {
+        match *completion {
+            Completion::Received {
+                name,
+                status,
+                bytes,
+                ..
+            } => {
+                let slot = (name & !KINDS) as usize;
+                if status == Status::Done {
+                    self.arrived(shared, slot, bytes as usize);
+                }
+                self.command(Later::Receive(slot));
+            }
+            Completion::End {
+                name, status, word, ..
+            } => {
+                let slot = (name & !KINDS) as usize;
+                match name & KINDS {
+                    SEND => self.sent(shared, slot, status),
+                    FETCH => self.fetched(shared, slot, status),
+                    PROBE => self.answered(shared, slot, status),
+                    DIRECT => self.ended_directly(shared, slot, (status, word)),
+                    REGISTER | DEREGISTER => self.registered(completion),
+                    // A receive that could not be posted: others have all places. There are fewer.
+                    _ => {}
+                }
+            }
+            Completion::Landed { .. } | Completion::Told { .. } => {}
+        }
+    }
+
+    fn arrived(&mut self, shared: &mut Shared, slot: usize, bytes: usize) {
+        let Some(len) = bytes.checked_sub(HEAD) else {
+            return;
+        };
+        let at = slots::receive_at(slot);
+        let mut head = [0; HEAD];
+        let mut payload = vec![0; len.min(SLOT - HEAD)];
+        let read = self.nic.read(at, &mut head);
+        let read = read.and_then(|()| self.nic.read(at + HEAD as u64, &mut payload));
+        if let (Ok(()), Some(head)) = (read, Head::parse(&head)) {
+            self.message(shared, head, payload);
+        }
+    }
+
+    /// Prepares sleep: whether one may, until the descriptors of [`Self::wakers`] are readable.
+    pub fn arm(&mut self) -> bool {
+        !self.is_gone && self.nic.arm()
+    }
+
+    /// After sleep.
+    pub fn disarm(&mut self) {
+        self.nic.disarm();
+    }
+
+    /// What wakes it.
+    pub fn wakers(&self) -> [RawFd; 2] {
+        [self.nic.fd().as_raw_fd(), self.nic.socket().as_raw_fd()]
+    }
+
+    fn has_sent_all(&self) -> bool {
+        let peers = &self.peers.all;
+        let mut sends = self.sends.iter();
+        sends.all(|sending| peers[sending.peer].failed.is_some())
+    }
+
+    /// Waits until messages on their way have arrived, some seconds at most.
+    pub fn drain(&mut self, shared: &mut Shared) {
+        let end = Instant::now() + DRAIN;
+        while !self.is_gone
+            && Instant::now() < end
+            && !(self.has_sent_all()
+                && self.queued == 0
+                && self.to_self.is_empty()
+                && self.direct.wholes.is_empty())
+        {
+            if !self.progress(shared) && self.nic.arm() {
+                library::poll(&self.wakers(), Duration::from_millis(5));
+                self.nic.disarm();
+            }
+        }
+    }
+}
+
+/// Opens the staged parts for others; their handle.
+fn register(nic: &mut Nic) -> Result<u16, String> {
+    let part = Local {
+        offset: STAGES_AT,
+        bytes: (STAGES * PART) as u64,
+    };
+    let access = Access {
+        put: false,
+        get: true,
+        atomic: false,
+    };
+    let said = |error: Error| format!("its memory cannot be registered: {error}");
+    nic.register(REGISTER, part, access).map_err(said)?;
+    match nic
+        .wait(Some(phitwire_client::attach::PATIENCE))
+        .map_err(said)?
+    {
+        Some(Completion::End {
+            status: Status::Done,
+            word,
+            ..
+        }) => u16::try_from(word).map_err(|_| format!("{word} is no handle")),
+        other => Err(format!("it registered no memory, but answered {other:?}")),
+    }
+}
+
+/// A number that the next program at this place does not have.
+fn incarnation(handle: u16) -> u32 {
+    let time = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let nanos = time.map_or(0, |time| time.as_nanos() as u64);
+    let mixed = (nanos ^ u64::from(std::process::id()) << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed >> 32) as u32 & !0xffff | u32::from(handle)
+}

@@ -1,0 +1,283 @@
+//! Memory of the program that network interfaces reach where it is: what others may have, and how
+//! they are told.
+
+use std::time::{Duration, Instant};
+
+use phitwire_client::door::{Access, Completion, Local, Status};
+
+use super::endpoint::{DEREGISTER, Endpoint, KINDS, REGISTER};
+use super::shared::Shared;
+use crate::abi::library;
+use crate::abi::memory::Bytes;
+use crate::abi::{FI_REMOTE_READ, FI_REMOTE_WRITE};
+
+/// Registered memory begins at a line, and has whole words.
+const LINE: u64 = 64;
+const WORD: u64 = 4;
+/// Ranges that are open for long messages, at most: they stay open for the next one.
+const MOST_RANGES: usize = 128;
+/// How long the network interface may take for a registration.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The name of a registration that somebody waits for; those of ranges have their number.
+const AWAITED: u64 = 1 << 32;
+
+/// Where the memory of a key is, for a network interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reach {
+    /// What it is registered as.
+    pub handle: u16,
+    /// The address of its first byte, a multiple of 64.
+    pub base: u64,
+}
+
+/// Marks such a key. No other has it: they are small numbers.
+const MARK: u64 = 1 << 63;
+const SERIAL_SHIFT: u32 = 54;
+const SERIALS: u64 = 1 << 9;
+const HANDLE_SHIFT: u32 = 42;
+const HANDLES: u64 = 1 << 12;
+const BASES: u64 = 1 << HANDLE_SHIFT;
+
+impl Reach {
+    /// The key that says so; keys with the same handle differ by `serial`.
+    pub const fn key(self, serial: u64) -> u64 {
+        MARK | ((serial % SERIALS) << SERIAL_SHIFT)
+            | ((self.handle as u64 % HANDLES) << HANDLE_SHIFT)
+            | (self.base / LINE % BASES)
+    }
+
+    /// What a key says; `None`: that memory is not reached so.
+    pub const fn of_key(key: u64) -> Option<Self> {
+        if key & MARK == 0 {
+            return None;
+        }
+        Some(Self {
+            handle: (key >> HANDLE_SHIFT & (HANDLES - 1)) as u16,
+            base: (key & (BASES - 1)) * LINE,
+        })
+    }
+}
+
+/// The lines that bytes are in, as they can be registered; `None`: no addresses are so high.
+fn lines(bytes: &Bytes) -> Option<Local> {
+    let base = bytes.address() / LINE * LINE;
+    let end = bytes.address().checked_add(bytes.len() as u64)?;
+    Some(Local::own(base, end.checked_next_multiple_of(WORD)? - base))
+}
+
+/// A range that is open to be got by others.
+#[derive(Clone, Copy, Debug)]
+struct Range {
+    base: u64,
+    end: u64,
+    state: Opened,
+    /// Transfers that use it.
+    users: u32,
+    /// When it was asked for last, counted.
+    used: u64,
+}
+
+/// Whether a range is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Opened {
+    /// Not yet.
+    Soon,
+    /// It is, by this handle, from this address on.
+    Open(Reach),
+    /// It cannot be.
+    Never,
+}
+
+/// The ranges of an end point.
+#[derive(Debug, Default)]
+pub struct Ranges {
+    all: Vec<Range>,
+    clock: u64,
+}
+
+/// A registration that somebody waits for.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Awaited {
+    ended: Option<(Status, u64)>,
+}
+
+impl Endpoint {
+    /// Finds out whether the network interface reaches this program's own memory.
+    pub(super) fn look_for_reach(&mut self, shared: &mut Shared) {
+        static PROBE: [u64; 16] = [0; 16];
+        let at = (&raw const PROBE).addr() as u64;
+        let part = Local::own(at.next_multiple_of(LINE), LINE);
+        let access = Access {
+            put: false,
+            get: true,
+            atomic: false,
+        };
+        let opened = self.register_and_wait(shared, part, access);
+        self.reaches_own = opened.is_some();
+        if let Some(handle) = opened {
+            self.close(shared, handle);
+        }
+    }
+
+    /// Opens memory for others; `None`: it cannot be reached so.
+    pub fn open_memory(
+        &mut self,
+        shared: &mut Shared,
+        bytes: &Bytes,
+        access: u64,
+    ) -> Option<Reach> {
+        if !self.reaches_own || bytes.is_empty() {
+            return None;
+        }
+        let part = lines(bytes)?;
+        let may = |flag| access & flag != 0;
+        let access = Access {
+            put: may(FI_REMOTE_WRITE),
+            get: may(FI_REMOTE_READ),
+            atomic: may(FI_REMOTE_WRITE | FI_REMOTE_READ),
+        };
+        let handle = self.register_and_wait(shared, part, access)?;
+        let base = part.own_address()?;
+        Some(Reach { handle, base })
+    }
+
+    fn register_and_wait(
+        &mut self,
+        shared: &mut Shared,
+        part: Local,
+        access: Access,
+    ) -> Option<u16> {
+        self.awaited = Awaited::default();
+        self.nic.register(REGISTER | AWAITED, part, access).ok()?;
+        match self.wait_for_registration(shared)? {
+            (Status::Done, handle) => u16::try_from(handle).ok(),
+            _ => None,
+        }
+    }
+
+    /// Takes memory back that was opened; nobody reaches it when this returns.
+    pub fn close(&mut self, shared: &mut Shared, handle: u16) {
+        self.awaited = Awaited::default();
+        if self.nic.deregister(DEREGISTER | AWAITED, handle).is_ok() {
+            self.wait_for_registration(shared);
+        }
+    }
+
+    fn wait_for_registration(&mut self, shared: &mut Shared) -> Option<(Status, u64)> {
+        let end = Instant::now() + PATIENCE;
+        self.nic.flush();
+        while self.awaited.ended.is_none() && !self.is_gone && Instant::now() < end {
+            if !self.progress(shared) && self.nic.arm() {
+                library::poll(&self.wakers(), Duration::from_millis(5));
+                self.nic.disarm();
+            }
+        }
+        self.awaited.ended
+    }
+
+    /// What has become of a registration.
+    pub(super) fn registered(&mut self, completion: &Completion) {
+        let Completion::End {
+            name, status, word, ..
+        } = *completion
+        else {
+            return;
+        };
+        let number = name & !KINDS;
+        if number & AWAITED != 0 {
+            self.awaited.ended = Some((status, word));
+        } else if name & KINDS == REGISTER
+            && let Some(range) = self.ranges.all.get_mut(number as usize)
+        {
+            range.state = match (status, u16::try_from(word)) {
+                (Status::Done, Ok(handle)) => Opened::Open(Reach {
+                    handle,
+                    base: range.base,
+                }),
+                _ => Opened::Never,
+            };
+        }
+    }
+
+    /// A range in which these bytes are, so that others can get them: open already, or soon.
+    pub(super) fn open_range(&mut self, bytes: &Bytes) -> Option<usize> {
+        let part = lines(bytes)?;
+        let base = part.own_address().filter(|_| self.reaches_own)?;
+        let end = base + part.bytes;
+        self.ranges.clock += 1;
+        let used = self.ranges.clock;
+        let all = &mut self.ranges.all;
+        let has_it =
+            |range: &Range| range.base <= base && end <= range.end && range.state != Opened::Never;
+        if let Some(slot) = all.iter().position(has_it) {
+            all[slot].users += 1;
+            all[slot].used = used;
+            return Some(slot);
+        }
+        let range = Range {
+            base,
+            end,
+            state: Opened::Soon,
+            users: 1,
+            used,
+        };
+        let slot = if all.len() < MOST_RANGES {
+            all.push(range);
+            all.len() - 1
+        } else {
+            let is_free =
+                |(_, range): &(usize, &mut Range)| range.users == 0 && range.state != Opened::Soon;
+            let free = all.iter_mut().enumerate().filter(is_free);
+            let (slot, _) = free.min_by_key(|(_, range)| range.used)?;
+            let old = std::mem::replace(&mut all[slot], range);
+            if let Opened::Open(reach) = old.state {
+                let _ = self.nic.deregister(DEREGISTER, reach.handle);
+            }
+            slot
+        };
+        let access = Access {
+            put: false,
+            get: true,
+            atomic: false,
+        };
+        if self
+            .nic
+            .register(REGISTER | slot as u64, part, access)
+            .is_err()
+        {
+            self.ranges.all[slot].state = Opened::Never;
+        }
+        Some(slot)
+    }
+
+    /// Whether a range is open.
+    pub(super) fn opened(&self, range: usize) -> Opened {
+        self.ranges.all[range].state
+    }
+
+    /// A transfer does not need a range any more.
+    pub(super) fn leave_range(&mut self, range: usize) {
+        let range = &mut self.ranges.all[range];
+        range.users = range.users.saturating_sub(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_say_where_memory_is() {
+        for (handle, base, serial) in [
+            (1, 64, 0),
+            (0xffd, (1 << 48) - 64, 511),
+            (77, 0x7fff_0000_0040, 513),
+        ] {
+            let reach = Reach { handle, base };
+            assert_eq!(Reach::of_key(reach.key(serial)), Some(reach));
+            assert_ne!(reach.key(serial), reach.key(serial + 1));
+            assert_ne!(reach.key(serial), u64::MAX, "FI_KEY_NOTAVAIL");
+        }
+        assert_eq!(Reach::of_key(1 << 62), None);
+    }
+}

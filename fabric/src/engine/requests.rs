@@ -1,0 +1,435 @@
+//! What an end point asks of another, and does for it: sends, one-sided and atomic operations.
+
+use super::elements::{self, Form};
+use super::endpoint::Endpoint;
+use super::peers::{End, Parcel};
+use super::serving;
+use super::shared::{Entry, Failure, Op, Shared, Why};
+use super::transfers::Into;
+use super::wire::{Head, Kind, MOST_EAGER, Purpose};
+use crate::abi::memory::{Bytes, Pieces};
+use crate::abi::{
+    FI_ATOMIC, FI_READ, FI_REMOTE_CQ_DATA, FI_REMOTE_READ, FI_REMOTE_WRITE, FI_RMA, FI_WRITE,
+};
+
+/// A request that was not answered yet.
+#[derive(Debug)]
+pub struct Request {
+    pub(super) peer: usize,
+    op: Op,
+    len: usize,
+    /// Whether it changes elements that network interfaces change too.
+    is_change: bool,
+    /// Where the answer goes.
+    pub(super) into: Option<Pieces>,
+}
+
+/// Memory of another program.
+#[derive(Clone, Copy, Debug)]
+pub struct Far {
+    /// Whose, by number of the address vector.
+    pub number: u64,
+    /// Where.
+    pub address: u64,
+    /// What it was registered with.
+    pub key: u64,
+}
+
+/// An atomic operation.
+#[derive(Clone, Copy, Debug)]
+pub struct Change {
+    /// Type of the elements.
+    pub datatype: u8,
+    /// What is done with them.
+    pub op: u8,
+    /// By which call.
+    pub form: Form,
+    /// Elements.
+    pub count: usize,
+}
+
+impl Endpoint {
+    /// Sends a message.
+    ///
+    /// # Errors
+    /// `EAGAIN`, `EINVAL` for a number of the vector that is none, `ENETDOWN`.
+    pub fn send(
+        &mut self,
+        shared: &mut Shared,
+        number: u64,
+        from: Pieces,
+        (tag, data): (Option<u64>, Option<u64>),
+        op: Op,
+    ) -> Result<(), i32> {
+        let peer = self.peer_of(shared, number, &op)?;
+        let len = from.len();
+        let head = Head {
+            kind: Kind::Whole,
+            purpose: match tag {
+                Some(_) => Purpose::Tagged,
+                None => Purpose::Message,
+            },
+            has_data: data.is_some(),
+            tag: tag.unwrap_or(0),
+            data: data.unwrap_or(0),
+            len: len as u64,
+            ..Head::default()
+        };
+        if len > MOST_EAGER {
+            self.offer(shared, peer, head, from, Some(op));
+        } else {
+            let parcel = Parcel {
+                head,
+                payload: from.to_vec(0, len),
+                end: End::Op(op, len),
+            };
+            self.post(shared, peer, parcel);
+        }
+        self.nic.flush();
+        Ok(())
+    }
+
+    /// Writes into another program's memory.
+    ///
+    /// # Errors
+    /// As for [`send`](Self::send).
+    pub fn write(
+        &mut self,
+        shared: &mut Shared,
+        far: Far,
+        from: Pieces,
+        data: Option<u64>,
+        op: Op,
+    ) -> Result<(), i32> {
+        let peer = self.peer_of(shared, far.number, &op)?;
+        if data.is_none()
+            && !self.peers.all[peer].is_self
+            && let Some(at) = self.reach_of(peer, &far, from.len())
+        {
+            self.put_directly(shared, (peer, at), &from, op);
+            self.nic.flush();
+            return Ok(());
+        }
+        let (id, len) = (self.new_id(), from.len());
+        let head = Head {
+            kind: Kind::Whole,
+            purpose: Purpose::Write,
+            has_data: data.is_some(),
+            tag: far.address,
+            key: far.key,
+            data: data.unwrap_or(0),
+            len: len as u64,
+            id,
+            ..Head::default()
+        };
+        if len > MOST_EAGER {
+            self.offer(shared, peer, head, from, Some(op));
+        } else {
+            let payload = from.to_vec(0, len);
+            self.ask(shared, peer, (head, payload), op, None);
+        }
+        self.nic.flush();
+        Ok(())
+    }
+
+    /// Reads another program's memory.
+    ///
+    /// # Errors
+    /// As for [`send`](Self::send).
+    pub fn read(&mut self, shared: &mut Shared, far: Far, into: Pieces, op: Op) -> Result<(), i32> {
+        let peer = self.peer_of(shared, far.number, &op)?;
+        if !self.peers.all[peer].is_self
+            && let Some(at) = self.reach_of(peer, &far, into.len())
+        {
+            self.get_directly(shared, (peer, at), &into, op);
+            self.nic.flush();
+            return Ok(());
+        }
+        let head = Head {
+            kind: Kind::Read,
+            tag: far.address,
+            key: far.key,
+            len: into.len() as u64,
+            id: self.new_id(),
+            ..Head::default()
+        };
+        self.ask(shared, peer, (head, Vec::new()), op, Some(into));
+        self.nic.flush();
+        Ok(())
+    }
+
+    /// Changes elements of another program's memory.
+    ///
+    /// # Errors
+    /// As for [`send`](Self::send).
+    pub fn atomic(
+        &mut self,
+        shared: &mut Shared,
+        far: Far,
+        change: Change,
+        [operands, compare, into]: [Option<Pieces>; 3],
+        op: Op,
+    ) -> Result<(), i32> {
+        let size = elements::size_of_type(change.datatype).ok_or(libc::EOPNOTSUPP)?;
+        let bytes = change.count.saturating_mul(size);
+        if change.count == 0 || bytes > MOST_ELEMENT_BYTES {
+            return Err(libc::EINVAL);
+        }
+        let peer = self.peer_of(shared, far.number, &op)?;
+        let at = self.reach_of(peer, &far, bytes);
+        let is_change = at.is_some();
+        if let Some(at) = at {
+            let is_direct = serving::is_amo(change.datatype, change.op);
+            // Each kind waits until the other has ended.
+            if self.peers.all[peer].changes[usize::from(is_direct)] > 0 {
+                return Err(libc::EAGAIN);
+            }
+            if is_direct {
+                let with = [&operands, &compare, &into];
+                self.change_directly(shared, (peer, at), &change, with, op);
+                self.nic.flush();
+                return Ok(());
+            }
+        }
+        let mut payload = Vec::new();
+        for part in [operands, compare].into_iter().flatten() {
+            payload.extend(part.to_vec(0, bytes));
+        }
+        let head = Head {
+            kind: Kind::Atomic,
+            fetch: change.form != Form::Write,
+            datatype: change.datatype,
+            op: change.op,
+            count: change.count as u32,
+            tag: far.address,
+            key: far.key,
+            len: bytes as u64,
+            id: self.new_id(),
+            ..Head::default()
+        };
+        self.ask(shared, peer, (head, payload), op, into);
+        if is_change && let Some(request) = self.requests.get_mut(&head.id) {
+            request.is_change = true;
+            self.peers.all[peer].changes[1] += 1;
+        }
+        self.nic.flush();
+        Ok(())
+    }
+
+    fn ask(
+        &mut self,
+        shared: &mut Shared,
+        peer: usize,
+        (head, payload): (Head, Vec<u8>),
+        op: Op,
+        into: Option<Pieces>,
+    ) {
+        let len = head.len as usize;
+        let request = Request {
+            peer,
+            op,
+            len,
+            is_change: false,
+            into,
+        };
+        self.requests.insert(head.id, request);
+        let end = End::Request(head.id);
+        self.post(shared, peer, Parcel { head, payload, end });
+    }
+
+    pub(super) fn request_done(&mut self, shared: &mut Shared, peer: usize, id: u64) {
+        let is_theirs = self
+            .requests
+            .get(&id)
+            .is_some_and(|request| request.peer == peer);
+        if is_theirs && let Some(request) = self.requests.remove(&id) {
+            self.peers.all[peer].changes[1] -= usize::from(request.is_change);
+            let entry = Entry {
+                len: request.len,
+                ..Entry::default()
+            };
+            shared.done(&self.binds, &request.op, entry, 0);
+        }
+    }
+
+    pub(super) fn request_failed(&mut self, shared: &mut Shared, id: u64, failure: Failure) {
+        if let Some(request) = self.requests.remove(&id) {
+            self.peers.all[request.peer].changes[1] -= usize::from(request.is_change);
+            shared.failed(&self.binds, &request.op, Entry::default(), failure, 0);
+        }
+    }
+
+    pub(super) fn lose_requests(&mut self, shared: &mut Shared, peer: usize, failure: Failure) {
+        let lost = self
+            .requests
+            .iter()
+            .filter(|(_, request)| request.peer == peer);
+        let ids: Vec<_> = lost.map(|(id, _)| *id).collect();
+        for id in ids {
+            self.request_failed(shared, id, failure);
+        }
+    }
+
+    /// Does what a message asks for.
+    pub(super) fn take_in(
+        &mut self,
+        shared: &mut Shared,
+        peer: usize,
+        head: Head,
+        payload: Vec<u8>,
+    ) {
+        if head.kind == Kind::Whole && head.len != payload.len() as u64 {
+            return;
+        }
+        match (head.kind, head.purpose) {
+            (Kind::Whole | Kind::Ready, Purpose::Message | Purpose::Tagged) => {
+                self.match_message(shared, peer, head, payload);
+            }
+            (Kind::Whole | Kind::Ready, Purpose::Write) => {
+                let far = shared.region(head.key, head.tag, head.len, FI_REMOTE_WRITE);
+                match (far, head.kind) {
+                    (Some(_), Kind::Ready) => self.pull(shared, peer, head, Into::Memory),
+                    (None, Kind::Ready) => self.took_all(shared, peer, &head, true),
+                    (Some(memory), _) => {
+                        Pieces::One(memory).fill(0, &payload);
+                        self.written(shared, peer, &head);
+                        self.answer(shared, peer, head.id, false);
+                    }
+                    (None, _) => self.answer(shared, peer, head.id, true),
+                }
+            }
+            (Kind::Whole, Purpose::Reply) => {
+                let request = self.requests.get(&head.key);
+                if let Some(into) = request.and_then(|request| request.into.as_ref()) {
+                    into.fill(0, &payload);
+                }
+                self.request_done(shared, peer, head.key);
+            }
+            (Kind::Ready, Purpose::Reply) => {
+                self.pull(shared, peer, head, Into::Reply(head.key));
+            }
+            (Kind::Part, _) => self.part(shared, peer, &head),
+            (Kind::Took, _) => self.took(shared, peer, &head),
+            (Kind::Done, _) => match head.failed {
+                false => self.request_done(shared, peer, head.id),
+                true => {
+                    let failure = Failure {
+                        errno: libc::EREMOTEIO,
+                        why: Why::Refused,
+                    };
+                    self.request_failed(shared, head.id, failure);
+                }
+            },
+            (Kind::Read, _) => match shared.region(head.key, head.tag, head.len, FI_REMOTE_READ) {
+                Some(memory) => self.reply(shared, peer, head.id, memory),
+                None => self.answer(shared, peer, head.id, true),
+            },
+            (Kind::Atomic, _) => self.change(shared, peer, &head, &payload),
+            (Kind::Credit, _) => {}
+        }
+    }
+
+    /// Something was written into this program's memory.
+    pub(super) fn written(&self, shared: &mut Shared, peer: usize, head: &Head) {
+        if head.has_data {
+            let op = Op {
+                context: 0,
+                flags: FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA,
+                tells: true,
+                tag: 0,
+            };
+            let entry = Entry {
+                len: head.len as usize,
+                data: head.data,
+                ..Entry::default()
+            };
+            let source = self.number_of(shared, peer);
+            shared.done(&self.binds, &op, entry, source);
+        }
+    }
+
+    pub(super) fn answer(&mut self, shared: &mut Shared, peer: usize, id: u64, failed: bool) {
+        let head = Head {
+            kind: Kind::Done,
+            failed,
+            id,
+            ..Head::default()
+        };
+        self.tell(shared, peer, head);
+    }
+
+    fn reply(&mut self, shared: &mut Shared, peer: usize, id: u64, memory: Bytes) {
+        let head = Head {
+            kind: Kind::Whole,
+            purpose: Purpose::Reply,
+            key: id,
+            len: memory.len() as u64,
+            ..Head::default()
+        };
+        if memory.len() > MOST_EAGER {
+            return self.offer(shared, peer, head, Pieces::One(memory), None);
+        }
+        let parcel = Parcel {
+            head,
+            payload: memory.with(<[u8]>::to_vec),
+            end: End::Nothing,
+        };
+        self.post(shared, peer, parcel);
+    }
+
+    pub(super) fn change(&mut self, shared: &mut Shared, peer: usize, head: &Head, payload: &[u8]) {
+        // Those of one end are carried out in their order.
+        if let Some(queue) = self.serving.get_mut(&peer) {
+            return queue.push_back((*head, payload.to_vec()));
+        }
+        let access = match (head.op == elements::READ, head.fetch) {
+            (true, _) => FI_REMOTE_READ,
+            (false, true) => FI_REMOTE_READ | FI_REMOTE_WRITE,
+            (false, false) => FI_REMOTE_WRITE,
+        };
+        let size = elements::size_of_type(head.datatype).unwrap_or(0);
+        let bytes = head.count as usize * size;
+        let far = shared.region(head.key, head.tag, bytes as u64, access);
+        let Some(memory) = far.filter(|_| bytes > 0 && bytes <= MOST_ELEMENT_BYTES) else {
+            return self.answer(shared, peer, head.id, true);
+        };
+        let (operands, compare) = payload.split_at(bytes.min(payload.len()));
+        let reach = shared
+            .regions
+            .get(&head.key)
+            .and_then(|region| region.reach);
+        if let Some((reach, _)) = reach {
+            return self.serve(shared, (peer, head), (&memory, reach), operands, compare);
+        }
+        let old = elements::change(&memory, head.datatype, head.op, operands, compare);
+        if !head.fetch {
+            return self.answer(shared, peer, head.id, false);
+        }
+        let reply = Head {
+            kind: Kind::Whole,
+            purpose: Purpose::Reply,
+            key: head.id,
+            len: old.len() as u64,
+            ..Head::default()
+        };
+        let end = End::Nothing;
+        let parcel = Parcel {
+            head: reply,
+            payload: old,
+            end,
+        };
+        self.post(shared, peer, parcel);
+    }
+}
+
+/// Most bytes of elements of an atomic operation: with two operands for each it is one message.
+pub const MOST_ELEMENT_BYTES: usize = 4000;
+
+/// What the end of an operation on another's memory is told with.
+pub const fn flags_of(kind: u64, reads: bool) -> u64 {
+    let direction = if reads { FI_READ } else { FI_WRITE };
+    match kind {
+        FI_ATOMIC => FI_ATOMIC | direction,
+        _ => FI_RMA | direction,
+    }
+}

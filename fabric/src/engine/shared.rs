@@ -1,0 +1,296 @@
+//! What the end points of a domain share: completion queues, counters, address vectors, registered
+//! memory.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+use super::reach::Reach;
+use super::slots::Slab;
+use super::wire::Address;
+use crate::abi::memory::Bytes;
+use crate::abi::{FI_ADDR_NOTAVAIL, FI_READ, FI_RECV, FI_REMOTE_WRITE, FI_SEND, FI_WRITE};
+
+/// Most objects of a kind in a domain.
+pub const MOST_OBJECTS: usize = 65_536;
+
+/// A failure: libfabric's number, and our own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// Libfabric's.
+    pub errno: i32,
+    /// What happened.
+    pub why: Why,
+}
+
+/// What happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i32)]
+pub enum Why {
+    /// As libfabric's number says.
+    Plain = 0,
+    /// The other end cannot be reached; the operation was not carried out.
+    Unreachable,
+    /// The other end cannot be reached any more: the operation may have been carried out, or not.
+    Unknown,
+    /// The other end has no such memory, or has not opened it for that.
+    Refused,
+    /// There are no such elements or operations.
+    Unsupported,
+    /// The other program has ended.
+    Departed,
+    /// Somebody from whom it may have come cannot be reached any more.
+    SomeoneLost,
+    /// Memory of this program's own is not there any more.
+    OwnMemory,
+}
+
+impl Why {
+    /// In words.
+    pub const fn text(number: i32) -> &'static std::ffi::CStr {
+        match number {
+            1 => c"the other end cannot be reached; the operation was not carried out",
+            2 => {
+                c"the other end cannot be reached: the operation may have been carried out, or not"
+            }
+            3 => c"the other end has no such registered memory, or not for that",
+            4 => c"the other end has no such atomic operation",
+            5 => c"the other program has ended",
+            7 => c"memory of this program is not there any more, or not for that",
+            6 => c"an end from which it might have come cannot be reached any more",
+            _ => c"as the error number says",
+        }
+    }
+}
+
+/// A completion.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Entry {
+    /// The operation's context, a pointer of the program's.
+    pub context: usize,
+    /// What has completed.
+    pub flags: u64,
+    /// Bytes.
+    pub len: usize,
+    /// Where, for receives of several messages.
+    pub buf: u64,
+    /// The sender's data.
+    pub data: u64,
+    /// The tag.
+    pub tag: u64,
+}
+
+/// A completion queue.
+#[derive(Debug, Default)]
+pub struct Queue {
+    /// What has completed, and from whom.
+    pub entries: VecDeque<(Entry, u64)>,
+    /// What has failed: also bytes of a message for which there was no room.
+    pub errors: VecDeque<(Entry, Failure, usize)>,
+}
+
+/// A counter.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counter {
+    /// Completions.
+    pub value: u64,
+    /// Failures.
+    pub errors: u64,
+}
+
+/// An address vector.
+#[derive(Debug, Default)]
+pub struct Vector {
+    all: Vec<Option<Address>>,
+    numbers: HashMap<Address, u64>,
+}
+
+impl Vector {
+    /// Takes an address in; its number.
+    pub fn insert(&mut self, address: Address) -> u64 {
+        let number = self.all.len() as u64;
+        self.all.push(Some(address));
+        self.numbers.entry(address).or_insert(number);
+        number
+    }
+
+    /// Takes a number out of use.
+    pub fn remove(&mut self, number: u64) {
+        let slot = self.all.get_mut(number as usize);
+        if let Some(address) = slot.and_then(Option::take)
+            && self.numbers.get(&address) == Some(&number)
+        {
+            self.numbers.remove(&address);
+        }
+    }
+
+    /// The address of that number.
+    pub fn get(&self, number: u64) -> Option<Address> {
+        *self.all.get(usize::try_from(number).ok()?)?
+    }
+
+    /// The number of an address.
+    pub fn number(&self, address: &Address) -> u64 {
+        self.numbers
+            .get(address)
+            .copied()
+            .unwrap_or(FI_ADDR_NOTAVAIL)
+    }
+
+    /// How many numbers were given.
+    pub fn numbers(&self) -> u64 {
+        self.all.len() as u64
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.numbers.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.numbers.is_empty()
+    }
+}
+
+/// Registered memory.
+#[derive(Clone, Debug)]
+pub struct Region {
+    /// Where it is.
+    pub bytes: Bytes,
+    /// What others may do.
+    pub access: u64,
+    /// What its first byte is called.
+    pub base: u64,
+    /// How network interfaces reach it, and the end point that has opened it for them.
+    pub reach: Option<(Reach, usize)>,
+}
+
+/// What an end point is bound to.
+#[derive(Clone, Debug, Default)]
+pub struct Binds {
+    /// Its address vector.
+    pub vector: Option<usize>,
+    /// Queue of sends and one-sided operations, and whether only what asks for it is told there.
+    pub transmit: Option<(usize, bool)>,
+    /// Queue of receives.
+    pub receive: Option<(usize, bool)>,
+    /// Counters by flag.
+    pub counters: BTreeMap<u64, usize>,
+}
+
+/// An operation, as its end is told.
+#[derive(Clone, Copy, Debug)]
+pub struct Op {
+    /// The program's.
+    pub context: usize,
+    /// `FI_SEND`, `FI_RECV`, `FI_READ` or `FI_WRITE`, with `FI_MSG` and so on.
+    pub flags: u64,
+    /// Whether the queue is told of success.
+    pub tells: bool,
+    /// The tag, for failures.
+    pub tag: u64,
+}
+
+impl Op {
+    const fn is_receive(&self) -> bool {
+        self.flags & (FI_RECV | FI_REMOTE_WRITE) != 0
+    }
+
+    /// Whether it is a message that the program has forgotten already: nobody waits for its end. (Who
+    /// writes into the memory of others waits for the end of all that he has written.)
+    pub(super) const fn is_injected(&self) -> bool {
+        self.context == 0 && !self.tells && self.flags & FI_SEND != 0
+    }
+
+    const fn direction(&self) -> u64 {
+        self.flags & (FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_WRITE)
+    }
+}
+
+/// All that.
+#[derive(Debug)]
+pub struct Shared {
+    /// Completion queues.
+    pub queues: Slab<Queue>,
+    /// Counters.
+    pub counters: Slab<Counter>,
+    /// Address vectors.
+    pub vectors: Slab<Vector>,
+    /// Registered memory by key.
+    pub regions: HashMap<u64, Region>,
+    /// The next key that is given.
+    pub next_key: u64,
+}
+
+impl Default for Shared {
+    fn default() -> Self {
+        Self {
+            queues: Slab::new(MOST_OBJECTS),
+            counters: Slab::new(MOST_OBJECTS),
+            vectors: Slab::new(MOST_OBJECTS),
+            regions: HashMap::new(),
+            next_key: 1,
+        }
+    }
+}
+
+impl Shared {
+    fn queue(&mut self, binds: &Binds, op: &Op) -> Option<&mut Queue> {
+        let queue = match op.is_receive() {
+            true => binds.receive,
+            false => binds.transmit,
+        };
+        self.queues.get_mut(queue?.0)
+    }
+
+    fn counter(&mut self, binds: &Binds, op: &Op) -> Option<&mut Counter> {
+        let counter = *binds.counters.get(&op.direction())?;
+        self.counters.get_mut(counter)
+    }
+
+    /// An operation has completed.
+    pub fn done(&mut self, binds: &Binds, op: &Op, entry: Entry, source: u64) {
+        if let Some(counter) = self.counter(binds, op) {
+            counter.value += 1;
+        }
+        if op.tells
+            && let Some(queue) = self.queue(binds, op)
+        {
+            let flags = entry.flags | op.flags;
+            let context = op.context;
+            let entry = Entry {
+                context,
+                flags,
+                ..entry
+            };
+            queue.entries.push_back((entry, source));
+        }
+    }
+
+    /// An operation has failed. That is always told, but for what was injected: programs would take the
+    /// entry for one of an operation of theirs.
+    pub fn failed(&mut self, binds: &Binds, op: &Op, entry: Entry, failure: Failure, over: usize) {
+        if let Some(counter) = self.counter(binds, op) {
+            counter.errors += 1;
+        }
+        if !op.is_injected()
+            && let Some(queue) = self.queue(binds, op)
+        {
+            let flags = entry.flags | op.flags;
+            let context = op.context;
+            let entry = Entry {
+                context,
+                flags,
+                ..entry
+            };
+            queue.errors.push_back((entry, failure, over));
+        }
+    }
+
+    /// Where `len` bytes at `address` of registered memory are, if it is open for `access`.
+    pub fn region(&self, key: u64, address: u64, len: u64, access: u64) -> Option<Bytes> {
+        let region = self.regions.get(&key)?;
+        let offset = usize::try_from(address.checked_sub(region.base)?).ok()?;
+        let part = region.bytes.part(offset, usize::try_from(len).ok()?)?;
+        (region.access & access == access).then_some(part)
+    }
+}

@@ -1,0 +1,451 @@
+//! End points over network interfaces without a network.
+
+#[path = "../../../client/tests/fake/mod.rs"]
+mod fake;
+
+use std::time::{Duration, Instant};
+
+use phitwire_client::door::Status;
+
+use super::elements::Form;
+use super::endpoint::Endpoint;
+use super::liveness::TICK;
+use super::matching::Posted;
+use super::requests::{Change, Far};
+use super::shared::{Binds, Entry, Op, Queue, Region, Shared, Vector, Why};
+use super::wire::{Address, MOST_EAGER, PART};
+use crate::abi::memory::{Bytes, Pieces};
+use crate::abi::{
+    FI_CLAIM, FI_DISCARD, FI_MULTI_RECV, FI_RECV, FI_REMOTE_READ, FI_REMOTE_WRITE, FI_SEND,
+    FI_TAGGED,
+};
+use crate::place::Place;
+use fake::Fake;
+
+mod liveness;
+
+/// An end point with a queue and a vector of all.
+struct One {
+    shared: Shared,
+    endpoint: Endpoint,
+}
+
+fn all(fake: &Fake) -> Vec<One> {
+    let attach = |door: &std::path::PathBuf| {
+        let place = Place {
+            door: door.clone(),
+            job: 7,
+            reach: false,
+        };
+        let mut endpoint = Endpoint::attach(&place).expect("there is a door");
+        let mut shared = Shared::default();
+        let queue = shared
+            .queues
+            .insert(Queue::default())
+            .expect("there is room");
+        endpoint.binds = Binds {
+            vector: shared.vectors.insert(Vector::default()),
+            transmit: Some((queue, false)),
+            receive: Some((queue, false)),
+            ..Binds::default()
+        };
+        One { shared, endpoint }
+    };
+    let mut all: Vec<_> = fake.doors.iter().map(attach).collect();
+    let addresses: Vec<_> = all.iter().map(|one| one.endpoint.address).collect();
+    for one in &mut all {
+        let vector = one.shared.vectors.get_mut(0).expect("it is there");
+        addresses.iter().for_each(|&address| {
+            vector.insert(address);
+        });
+    }
+    all
+}
+
+fn op(context: usize, flags: u64) -> Op {
+    Op {
+        context,
+        flags,
+        tells: true,
+        tag: 0,
+    }
+}
+
+fn pattern(bytes: usize, seed: usize) -> Vec<u8> {
+    (0..bytes).map(|n| (n * 7 + n / 256 + seed) as u8).collect()
+}
+
+/// Moves all until one has a completion.
+fn wait(all: &mut [One], who: usize) -> Entry {
+    let end = Instant::now() + Duration::from_secs(10);
+    while Instant::now() < end {
+        for one in all.iter_mut() {
+            one.endpoint.progress(&mut one.shared);
+        }
+        let queue = all[who].shared.queues.get_mut(0).expect("it is there");
+        assert_eq!(queue.errors.front(), None);
+        if let Some((entry, _)) = queue.entries.pop_front() {
+            return entry;
+        }
+        std::thread::yield_now();
+    }
+    panic!("nothing completes at {who}");
+}
+
+impl One {
+    fn send(&mut self, to: u64, tag: u64, context: usize, bytes: Vec<u8>) {
+        let from = Pieces::leaked(bytes);
+        let op = op(context, FI_SEND | FI_TAGGED);
+        let sent = self
+            .endpoint
+            .send(&mut self.shared, to, from, (Some(tag), Some(tag)), op);
+        assert_eq!(sent, Ok(()));
+    }
+
+    fn posted(context: usize, tag: u64, bytes: usize) -> (Posted, Pieces) {
+        let into = Pieces::leaked(vec![0; bytes]);
+        let posted = Posted {
+            op: op(context, FI_RECV | FI_TAGGED),
+            into: into.clone(),
+            tag,
+            ignore: 0,
+            from: None,
+            multi: None,
+        };
+        (posted, into)
+    }
+
+    fn receive(&mut self, tag: u64, context: usize, bytes: usize) -> Pieces {
+        let (posted, into) = Self::posted(context, tag, bytes);
+        self.endpoint.receive(&mut self.shared, true, posted, false);
+        into
+    }
+
+    fn peek(&mut self, wanted: &Posted, flags: u64) {
+        self.endpoint.peek(&mut self.shared, wanted, flags);
+    }
+
+    fn errors(&mut self) -> Vec<(usize, i32, Why)> {
+        let queue = self.shared.queues.get_mut(0).expect("it is there");
+        let told = queue.errors.drain(..);
+        told.map(|(entry, failure, _)| (entry.context, failure.errno, failure.why))
+            .collect()
+    }
+}
+
+#[test]
+fn messages_of_all_lengths_arrive() {
+    let fake = Fake::start(2);
+    let mut all = all(&fake);
+    let lengths = [
+        0,
+        1,
+        64,
+        MOST_EAGER,
+        MOST_EAGER + 1,
+        PART,
+        PART + 1,
+        11 * PART + 5,
+    ];
+    for (n, bytes) in lengths.into_iter().enumerate() {
+        // Every other one comes before its receive.
+        let early = n % 2 == 0;
+        let mut into = early.then(|| all[1].receive(n as u64, 1, bytes));
+        all[0].send(1, n as u64, 2, pattern(bytes, n));
+        if !early {
+            for _ in 0..100 {
+                let One { shared, endpoint } = &mut all[1];
+                endpoint.progress(shared);
+                std::thread::yield_now();
+            }
+            into = Some(all[1].receive(n as u64, 1, bytes));
+        }
+        let entry = wait(&mut all, 1);
+        assert_eq!(
+            (entry.context, entry.len, entry.tag, entry.data),
+            (1, bytes, n as u64, n as u64)
+        );
+        assert_eq!(wait(&mut all, 0).context, 2);
+        assert_eq!(
+            into.expect("it was posted").now(),
+            pattern(bytes, n),
+            "{bytes}"
+        );
+    }
+    assert!(all[0].endpoint.offers.is_empty() && all[1].endpoint.pulls.is_empty());
+    assert!(all[0].endpoint.stages.is_empty() && all[1].endpoint.fetches.is_empty());
+}
+
+#[test]
+fn an_end_point_reaches_itself() {
+    let fake = Fake::start(1);
+    let mut all = all(&fake);
+    for bytes in [10, 3 * PART + 1] {
+        let into = all[0].receive(5, 1, bytes);
+        all[0].send(0, 5, 2, pattern(bytes, 3));
+        let mut contexts = [wait(&mut all, 0).context, wait(&mut all, 0).context];
+        contexts.sort_unstable();
+        assert_eq!(contexts, [1, 2]);
+        assert_eq!(into.now(), pattern(bytes, 3));
+    }
+}
+
+#[test]
+fn what_is_sent_twice_arrives_once() {
+    let fake = Fake::start(2);
+    let mut all = all(&fake);
+    for n in 0..200_usize {
+        all[0].send(1, 9, n, pattern(20, n));
+        // The network interface did not say that it arrived, though it did.
+        let One { shared, endpoint } = &mut all[0];
+        let slots: Vec<_> = (0..256)
+            .filter(|&slot| endpoint.sends.get(slot).is_some())
+            .collect();
+        if n % 3 == 0
+            && let Some(&slot) = slots.first()
+        {
+            endpoint.sent(shared, slot, Status::TimedOut);
+            endpoint.nic.flush();
+        }
+        let into = all[1].receive(9, n, 20);
+        assert_eq!(wait(&mut all, 1).context, n);
+        assert_eq!(into.now(), pattern(20, n));
+    }
+}
+
+/// Who asked for no acknowledgement yet may not wait for one, when more ends share the receives.
+#[test]
+fn a_window_that_shrinks_does_not_close() {
+    let fake = Fake::start(2);
+    let mut all = all(&fake);
+    let count = |n: usize| if n == 0 { 7 } else { 20 };
+    for round in 0..2 {
+        for n in 0..count(round) {
+            all[0].send(1, 9, n, pattern(20, n));
+        }
+        for n in 0..count(round) {
+            all[1].receive(9, n, 20);
+            assert_eq!(wait(&mut all, 1).context, n);
+        }
+        let vector = all[0].shared.vectors.get_mut(0).expect("it is there");
+        for processor in 100..160 {
+            vector.insert(Address {
+                processor,
+                ..Address::default()
+            });
+        }
+    }
+}
+
+#[test]
+fn peeks_claims_and_cancels() {
+    let fake = Fake::start(2);
+    let mut all = all(&fake);
+    let (wanted, _) = One::posted(40, 3, 0);
+    all[1].peek(&wanted, 0);
+    assert_eq!(all[1].errors(), [(40, libc::ENOMSG, Why::Plain)]);
+    for tag in [3, 3, 4] {
+        all[0].send(1, tag, 0, pattern(PART + 1, tag as usize));
+    }
+    let end = Instant::now() + Duration::from_secs(10);
+    let (last, _) = One::posted(41, 4, 0);
+    loop {
+        assert!(Instant::now() < end, "the last one never comes");
+        all.iter_mut().for_each(|one| {
+            one.endpoint.progress(&mut one.shared);
+        });
+        all[1].peek(&last, 0);
+        if all[1].errors().is_empty() {
+            break;
+        }
+    }
+    assert_eq!(wait(&mut all, 1).len, PART + 1);
+    // One is claimed, so that another with its tag is received by others.
+    let One { shared, endpoint } = &mut all[1];
+    endpoint.peek(shared, &wanted, FI_CLAIM);
+    endpoint.peek(shared, &last, FI_DISCARD);
+    let into = all[1].receive(3, 42, PART + 1);
+    let (claiming, claimed) = One::posted(40, 3, PART + 1);
+    let One { shared, endpoint } = &mut all[1];
+    assert!(endpoint.claim(shared, claiming, 0));
+    let mut contexts: Vec<_> = (0..4).map(|_| wait(&mut all, 1).context).collect();
+    contexts.sort_unstable();
+    assert_eq!(contexts, [40, 40, 41, 42]);
+    assert_eq!(
+        (into.now(), claimed.now()),
+        (pattern(PART + 1, 3), pattern(PART + 1, 3))
+    );
+    (0..3).for_each(|_| {
+        wait(&mut all, 0);
+    });
+    all[1].receive(77, 43, 8);
+    let One { shared, endpoint } = &mut all[1];
+    assert!(endpoint.cancel(shared, 43) && !endpoint.cancel(shared, 43));
+    assert_eq!(all[1].errors(), [(43, libc::ECANCELED, Why::Plain)]);
+}
+
+#[test]
+fn one_receive_takes_several_messages() {
+    let fake = Fake::start(2);
+    let mut all = all(&fake);
+    let (mut posted, into) = One::posted(1, 0, 100);
+    posted.ignore = u64::MAX;
+    let One { shared, endpoint } = &mut all[1];
+    endpoint.least_room = 30;
+    endpoint.receive(shared, false, posted, true);
+    let mut bufs = Vec::new();
+    for n in 0..3 {
+        let from = Pieces::leaked(pattern(25, n));
+        let One { shared, endpoint } = &mut all[0];
+        endpoint
+            .send(shared, 1, from, (None, None), op(2, FI_SEND))
+            .expect("there is room");
+        let entry = wait(&mut all, 1);
+        assert_eq!(entry.flags & FI_MULTI_RECV != 0, n == 2);
+        bufs.push(entry.buf - into.address());
+    }
+    assert_eq!(bufs, [0, 25, 50]);
+    assert_eq!(into.now()[50..75], pattern(25, 2));
+}
+
+#[test]
+fn memory_is_written_read_and_changed() {
+    let fake = Fake::start(2);
+    let mut all = all(&fake);
+    let memory = Pieces::leaked(vec![0; 3 * PART]);
+    let Pieces::One(bytes) = memory.clone() else {
+        unreachable!("it is one");
+    };
+    let access = FI_REMOTE_READ | FI_REMOTE_WRITE;
+    let base = 0;
+    let region = Region {
+        bytes,
+        access,
+        base,
+        reach: None,
+    };
+    all[1].shared.regions.insert(11, region);
+    let far = |address| Far {
+        number: 1,
+        address,
+        key: 11,
+    };
+    for bytes in [8, MOST_EAGER + 1, 2 * PART + 3] {
+        let One { shared, endpoint } = &mut all[0];
+        let from = Pieces::leaked(pattern(bytes, 1));
+        endpoint
+            .write(shared, far(16), from, None, op(1, 0))
+            .expect("there is room");
+        wait(&mut all, 0);
+        assert_eq!(memory.to_vec(16, bytes), pattern(bytes, 1));
+        let One { shared, endpoint } = &mut all[0];
+        let into = Pieces::leaked(vec![0; bytes]);
+        endpoint
+            .read(shared, far(16), into.clone(), op(2, 0))
+            .expect("there is room");
+        wait(&mut all, 0);
+        assert_eq!(into.now(), pattern(bytes, 1));
+    }
+    memory.fill(0, &40_u64.to_ne_bytes());
+    let change = Change {
+        datatype: 7,
+        op: 2,
+        form: Form::Fetch,
+        count: 1,
+    };
+    let old = Pieces::leaked(vec![0; 8]);
+    let two = Some(Pieces::leaked(2_u64.to_ne_bytes().to_vec()));
+    let One { shared, endpoint } = &mut all[0];
+    let parts = [two, None, Some(old.clone())];
+    endpoint
+        .atomic(shared, far(0), change, parts, op(3, 0))
+        .expect("there is room");
+    wait(&mut all, 0);
+    assert_eq!(
+        (old.now(), memory.to_vec(0, 8)),
+        (40_u64.to_ne_bytes().to_vec(), 42_u64.to_ne_bytes().to_vec())
+    );
+    // Outside, and with a key that is none.
+    for (far, len) in [
+        (far(3 * PART as u64 - 4), 8),
+        (Far { key: 12, ..far(0) }, 8),
+        (far(u64::MAX), PART),
+    ] {
+        let One { shared, endpoint } = &mut all[0];
+        let from = Pieces::leaked(vec![1; len]);
+        endpoint
+            .write(shared, far, from, None, op(4, 0))
+            .expect("there is room");
+        let end = Instant::now() + Duration::from_secs(10);
+        let errors = loop {
+            assert!(Instant::now() < end, "no answer");
+            all.iter_mut().for_each(|one| {
+                one.endpoint.progress(&mut one.shared);
+            });
+            let errors = all[0].errors();
+            if !errors.is_empty() {
+                break errors;
+            }
+        };
+        assert_eq!(errors, [(4, libc::EREMOTEIO, Why::Refused)]);
+    }
+    assert!(Bytes::none().is_empty());
+}
+
+#[test]
+fn who_is_lost_fails_what_waits_for_him() {
+    let fake = Fake::start(2);
+    let mut all = all(&fake);
+    let change = Change {
+        datatype: 7,
+        op: 2,
+        form: Form::Write,
+        count: 1,
+    };
+    let far = Far {
+        number: 1,
+        address: 0,
+        key: 1,
+    };
+    let one = Some(Pieces::leaked(1_u64.to_ne_bytes().to_vec()));
+    let One { shared, endpoint } = &mut all[0];
+    endpoint
+        .atomic(shared, far, change, [one, None, None], op(1, 0))
+        .expect("there is room");
+    endpoint
+        .send(
+            shared,
+            1,
+            Pieces::leaked(vec![0; PART]),
+            (None, None),
+            op(2, FI_SEND),
+        )
+        .expect("there is room");
+    // It was tried often, and for longer than there is patience, and nobody knows whether it arrived.
+    endpoint.lookout.wait_for(TICK);
+    std::thread::sleep(TICK);
+    for _ in 0..6 {
+        endpoint.sent(shared, 0, Status::TimedOut);
+    }
+    let mut errors = all[0].errors();
+    errors.sort_unstable_by_key(|error| error.0);
+    assert_eq!(
+        errors,
+        [
+            (1, libc::ETIMEDOUT, Why::Unknown),
+            (2, libc::ETIMEDOUT, Why::Unknown)
+        ]
+    );
+    let One { shared, endpoint } = &mut all[0];
+    endpoint
+        .send(
+            shared,
+            1,
+            Pieces::leaked(vec![0; 4]),
+            (None, None),
+            op(3, FI_SEND),
+        )
+        .expect("it is told later");
+    assert_eq!(all[0].errors(), [(3, libc::EHOSTUNREACH, Why::Unreachable)]);
+    assert!(all[0].endpoint.stages.is_empty());
+}

@@ -1,0 +1,254 @@
+//! Who is waited for and silent: asked, and given up or not.
+
+use super::*;
+use crate::engine::liveness::{PATIENCE, TICK};
+
+/// Looks until one who never answers is given up, and some more.
+const ENOUGH: u32 = (PATIENCE.as_millis() / TICK.as_millis()) as u32 + 8;
+const LOST: i32 = libc::EHOSTUNREACH;
+
+impl One {
+    /// A look at those who are waited for; what comes upon it is taken in.
+    fn look(&mut self) {
+        let Self { shared, endpoint } = self;
+        endpoint.tick(shared);
+        for _ in 0..100 {
+            endpoint.progress(shared);
+            std::thread::sleep(Duration::from_micros(20));
+        }
+    }
+
+    fn looks(&mut self, count: u32) -> Vec<(usize, i32, Why)> {
+        (0..count).for_each(|_| self.look());
+        let mut errors = self.errors();
+        errors.sort_unstable_by_key(|error| error.0);
+        errors
+    }
+
+    /// A receive from one of the vector, or from anyone.
+    fn expect(&mut self, from: Option<usize>, tagged: bool, context: usize) {
+        let (mut posted, _) = Self::posted(context, 1, 8);
+        posted.from = from.map(|n| self.address(n));
+        self.endpoint
+            .receive(&mut self.shared, tagged, posted, false);
+    }
+
+    fn address(&self, number: usize) -> crate::engine::wire::Address {
+        let vector = self.shared.vectors.get(0).expect("it is there");
+        vector.get(number as u64).expect("it has so many")
+    }
+
+    /// Commands that the network interface has not ended, but for posted receives.
+    fn under_way(&self) -> u64 {
+        self.endpoint.nic.under_way() - crate::engine::slots::RECEIVES as u64
+    }
+}
+
+#[test]
+fn who_lives_and_says_nothing_is_not_lost() {
+    let fake = Fake::start(3);
+    let mut all = all(&fake);
+    all[0].expect(Some(1), true, 1);
+    all[0].expect(None, false, 2);
+    // The other programs make no progress at all.
+    for _ in 0..100 {
+        all[0].look();
+        assert!(all[0].under_way() <= 8, "questions accumulate");
+    }
+    assert_eq!(all[0].errors(), []);
+    all[1].send(0, 1, 3, pattern(8, 0));
+    assert_eq!([wait(&mut all, 0).context], [1]);
+}
+
+#[test]
+fn who_waits_for_nobody_asks_nobody() {
+    let fake = Fake::start(2);
+    let mut all = all(&fake);
+    fake.silence(1);
+    assert_eq!(all[0].looks(ENOUGH), []);
+    assert_eq!(all[0].under_way(), 0);
+}
+
+#[test]
+fn what_waits_for_a_dead_one_fails() {
+    let fake = Fake::start(3);
+    let mut all = all(&fake);
+    fake.silence(1);
+    all[0].expect(Some(1), true, 1);
+    all[0].expect(Some(1), false, 2);
+    all[0].expect(None, true, 3);
+    all[0].expect(Some(2), true, 4);
+    all[0].send(1, 1, 5, pattern(PART + 1, 0));
+    all[0].send(1, 1, 6, pattern(8, 0));
+    let far = Far {
+        number: 1,
+        address: 0,
+        key: 1,
+    };
+    let One { shared, endpoint } = &mut all[0];
+    let into = Pieces::leaked(vec![0; 8]);
+    let asked = endpoint.read(shared, far, into, op(7, 0));
+    assert_eq!(asked, Ok(()));
+    assert_eq!(
+        all[0].looks(ENOUGH),
+        [
+            (1, LOST, Why::Unreachable),
+            (2, LOST, Why::Unreachable),
+            (3, LOST, Why::SomeoneLost),
+            (5, libc::ETIMEDOUT, Why::Unknown),
+            (6, libc::ETIMEDOUT, Why::Unknown),
+            (7, libc::ETIMEDOUT, Why::Unknown),
+        ]
+    );
+    assert!(all[0].under_way() <= 8, "questions accumulate");
+    // From now on at once; those for anyone were told.
+    all[0].expect(Some(1), true, 11);
+    all[0].expect(None, true, 12);
+    all[0].send(1, 1, 13, pattern(8, 0));
+    assert_eq!(
+        all[0].looks(0),
+        [(11, LOST, Why::Unreachable), (13, LOST, Why::Unreachable)]
+    );
+    // The living are heard.
+    all[2].send(0, 1, 0, pattern(8, 0));
+    assert_eq!(wait(&mut all, 0).context, 4);
+    assert!(all[0].endpoint.stages.is_empty());
+}
+
+#[test]
+fn all_are_lost_to_one_who_is_cut_off() {
+    let fake = Fake::start(8);
+    let mut all = all(&fake);
+    fake.silence(0);
+    all[0].expect(None, true, 1);
+    // They are asked in turn.
+    assert_eq!(all[0].looks(ENOUGH + 4), [(1, LOST, Why::SomeoneLost)]);
+    all[0].expect(Some(7), true, 2);
+    assert_eq!(all[0].looks(ENOUGH), [(2, LOST, Why::Unreachable)]);
+}
+
+/// Programs took the null context of a failed one for an operation of theirs.
+#[test]
+fn what_was_injected_fails_without_a_word() {
+    let fake = Fake::start(2);
+    let mut all = all(&fake);
+    fake.silence(1);
+    let inject = |one: &mut One| {
+        let from = Pieces::leaked(vec![0; 8]);
+        let silent = Op {
+            tells: false,
+            ..op(0, FI_SEND)
+        };
+        one.endpoint
+            .send(&mut one.shared, 1, from, (None, None), silent)
+    };
+    assert_eq!(inject(&mut all[0]), Ok(()));
+    assert_eq!(all[0].looks(ENOUGH), []);
+    // From now on it is refused.
+    assert_eq!(inject(&mut all[0]), Err(LOST));
+}
+
+/// For seven seconds and a half, whenever it begins.
+#[test]
+fn a_way_that_is_cut_for_a_while_loses_nobody() {
+    let fake = Fake::start(2);
+    let mut all = all(&fake);
+    all[0].expect(Some(1), true, 1);
+    for round in 0..5 {
+        fake.silence(1);
+        assert_eq!(all[0].looks(15), [], "round {round}");
+        fake.rejoin();
+        assert_eq!(all[0].looks(10 + round), [], "round {round}");
+    }
+    all[1].send(0, 1, 2, pattern(8, 0));
+    assert_eq!(wait(&mut all, 0).context, 1);
+}
+
+#[test]
+fn a_program_that_has_ended_is_lost_to_who_waits_for_it() {
+    let fake = Fake::start(3);
+    let mut all = all(&fake);
+    all[0].expect(Some(2), true, 1);
+    all[0].expect(None, false, 2);
+    all.pop();
+    assert_eq!(all[0].looks(8), [(1, LOST, Why::Departed)]);
+    // It may have ended in order: who waits for anyone waits on.
+    all[0].expect(Some(2), false, 3);
+    assert_eq!(all[0].looks(0), [(3, LOST, Why::Departed)]);
+    assert_eq!(all[0].looks(ENOUGH), []);
+}
+
+#[test]
+fn what_came_before_the_end_is_received() {
+    let fake = Fake::start(2);
+    let mut all = all(&fake);
+    all[1].send(0, 1, 0, pattern(8, 0));
+    all[1].send(0, 2, 0, pattern(PART, 0));
+    wait(&mut all, 1);
+    all.pop();
+    all[0].expect(Some(1), false, 1);
+    assert_eq!(all[0].looks(8), [(1, LOST, Why::Departed)]);
+    all[0].expect(Some(1), true, 2);
+    assert_eq!(wait(&mut all, 0).context, 2);
+    // Of the long one it was only said that it would come.
+    all[0].receive(2, 3, PART);
+    assert_eq!(all[0].looks(0), [(3, LOST, Why::Departed)]);
+}
+
+#[test]
+fn who_looks_for_a_message_of_a_dead_one_is_told() {
+    let fake = Fake::start(2);
+    let mut all = all(&fake);
+    fake.silence(1);
+    let (mut wanted, _) = One::posted(1, 1, 0);
+    wanted.from = Some(all[0].address(1));
+    let mut looks = 0;
+    loop {
+        all[0].peek(&wanted, 0);
+        match all[0].looks(1)[..] {
+            [(1, libc::ENOMSG, _)] => looks += 1,
+            [(1, LOST, Why::Unreachable)] => break,
+            ref other => panic!("{other:?}"),
+        }
+        assert!(looks < ENOUGH, "it is never told");
+    }
+    assert!(looks > 10, "after {looks} looks");
+}
+
+/// MPI's active messages come by pools: who waits for an answer to one would wait for ever.
+#[test]
+fn a_pool_is_told_of_the_lost_and_serves_on() {
+    let fake = Fake::start(3);
+    let mut all = all(&fake);
+    fake.silence(1);
+    let (posted, _) = One::posted(1, 1, 1000);
+    let One { shared, endpoint } = &mut all[0];
+    endpoint.receive(shared, true, posted, true);
+    assert_eq!(all[0].looks(ENOUGH), [(1, LOST, Why::SomeoneLost)]);
+    assert_eq!(all[0].looks(ENOUGH), [], "once");
+    all[2].send(0, 1, 2, pattern(8, 0));
+    assert_eq!(wait(&mut all, 0).context, 1);
+}
+
+#[test]
+fn somebody_lost_is_told_to_the_next_who_waits_for_anyone() {
+    let fake = Fake::start(2);
+    let mut all = all(&fake);
+    fake.silence(1);
+    all[0].expect(Some(1), true, 1);
+    assert_eq!(all[0].looks(ENOUGH), [(1, LOST, Why::Unreachable)]);
+    all[0].expect(None, true, 2);
+    assert_eq!(all[0].looks(0), [(2, LOST, Why::SomeoneLost)]);
+    all[0].expect(None, true, 3);
+    assert_eq!(all[0].looks(0), []);
+}
+
+#[test]
+fn without_an_end_of_patience_nobody_is_lost() {
+    let fake = Fake::start(2);
+    let mut all = all(&fake);
+    all[0].endpoint.lookout.wait_for(Duration::ZERO);
+    fake.silence(1);
+    all[0].expect(Some(1), true, 1);
+    assert_eq!(all[0].looks(2 * ENOUGH), []);
+}

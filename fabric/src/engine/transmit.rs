@@ -1,0 +1,353 @@
+//! Messages on their way: numbers, acknowledgements, what is sent again.
+
+use std::time::{Duration, Instant};
+
+use phitwire_client::Error;
+use phitwire_client::door::Status;
+
+use super::endpoint::{Endpoint, Later};
+use super::peers::{End, Parcel};
+use super::shared::{Entry, Failure, Op, Shared, Why};
+use super::slots::{self, RECEIVES};
+use super::wire::{HEAD, Head, Kind};
+
+/// Most messages on their way to one end point.
+const WIDEST: u64 = 16;
+/// How long it is tried to send a message for which the other end has no room.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How often a message is sent without an answer, if it is not for a shorter time than one has
+/// patience: while its ways are being changed a network swallows what is on its way.
+const TRIES: u32 = 6;
+/// Most messages that are kept for those missing before them.
+const MOST_HELD: usize = 1024;
+/// Most operations that wait or are under way.
+pub const MOST_OPERATIONS: usize = 1024;
+
+/// A message that the network interface has.
+#[derive(Debug)]
+pub struct Sending {
+    pub(super) peer: usize,
+    pub(super) bytes: usize,
+    end: End,
+    since: Instant,
+    tries: u32,
+}
+
+impl Endpoint {
+    /// The other end of a number of the address vector.
+    pub(super) fn peer_of(&mut self, shared: &Shared, number: u64, op: &Op) -> Result<usize, i32> {
+        let vector = self.binds.vector.and_then(|slot| shared.vectors.get(slot));
+        let vector = vector.ok_or(libc::EINVAL)?;
+        let address = vector.get(number).ok_or(libc::EINVAL)?;
+        let share = RECEIVES / (vector.len() + 1);
+        self.window = (share as u64).clamp(2, WIDEST);
+        if self.is_gone {
+            return Err(libc::ENETDOWN);
+        }
+        if self.queued + self.requests.len() + self.offers.len() + self.direct.wholes.len()
+            >= MOST_OPERATIONS
+        {
+            return Err(libc::EAGAIN);
+        }
+        let peer = self.peers.number(address, self.address);
+        match self.peers.all[peer].failed {
+            // There is no other way to tell it.
+            Some(failure) if op.is_injected() => Err(failure.errno),
+            _ => Ok(peer),
+        }
+    }
+
+    /// Sends a message as soon as it can go.
+    pub(super) fn post(&mut self, shared: &mut Shared, peer: usize, parcel: Parcel) {
+        let to = &mut self.peers.all[peer];
+        if let Some(failure) = to.failed {
+            return self.never_sent(shared, parcel.end, failure);
+        }
+        to.out.push_back(parcel);
+        self.queued += 1;
+        self.send_on(shared, peer);
+    }
+
+    /// A message without data and without consequences.
+    pub(super) fn tell(&mut self, shared: &mut Shared, peer: usize, head: Head) {
+        let parcel = Parcel {
+            head,
+            payload: Vec::new(),
+            end: End::Nothing,
+        };
+        self.post(shared, peer, parcel);
+    }
+
+    fn send_on(&mut self, shared: &mut Shared, peer: usize) {
+        loop {
+            let to = &mut self.peers.all[peer];
+            let on_their_way = to.next - to.acked;
+            // It shrinks only where one of the next messages asks for an acknowledgement.
+            if to.window <= self.window || on_their_way <= self.window / 2 {
+                to.window = self.window;
+            }
+            let is_open = to.is_self || on_their_way < to.window;
+            if to.out.is_empty() {
+                return;
+            }
+            if !is_open || self.sends.room() == 0 {
+                if !to.is_waiting {
+                    to.is_waiting = true;
+                    self.waiting.push(peer);
+                }
+                return;
+            }
+            let offer = to.out.front().and_then(|parcel| match parcel.end {
+                End::Offer(id) => Some(id),
+                _ => None,
+            });
+            if offer.is_some_and(|id| !self.is_announceable(id)) {
+                let to = &mut self.peers.all[peer];
+                if !to.is_waiting {
+                    to.is_waiting = true;
+                    self.waiting.push(peer);
+                }
+                return;
+            }
+            let to = &mut self.peers.all[peer];
+            let Some(mut parcel) = to.out.pop_front() else {
+                return;
+            };
+            self.queued -= 1;
+            let (is_self, next, window) = (to.is_self, to.next, to.window);
+            if let End::Offer(id) = parcel.end {
+                parcel.head = self.announcement(id).unwrap_or(parcel.head);
+            }
+            if is_self {
+                let end = parcel.end;
+                self.to_self.push_back(parcel);
+                self.has_arrived(shared, end);
+                continue;
+            }
+            let head = Head {
+                seq: next,
+                wants_ack: on_their_way >= window / 2,
+                ..parcel.head
+            };
+            self.peers.all[peer].next += 1;
+            self.launch(peer, head, &parcel.payload, parcel.end);
+        }
+    }
+
+    /// Writes a message into a free slot, and sends it.
+    fn launch(&mut self, peer: usize, head: Head, payload: &[u8], end: End) {
+        let to = &mut self.peers.all[peer];
+        let head = Head {
+            from: self.address,
+            to_incarnation: to.address.incarnation,
+            ack: to.expected,
+            ..head
+        };
+        to.wants_ack = false;
+        let sending = Sending {
+            peer,
+            bytes: HEAD + payload.len(),
+            end,
+            since: Instant::now(),
+            tries: 0,
+        };
+        let slot = self
+            .sends
+            .insert(sending)
+            .expect("there is room: looked at before");
+        let at = slots::send_at(slot);
+        let written = self.nic.write(at, &head.emit());
+        let written = written.and_then(|()| self.nic.write(at + HEAD as u64, payload));
+        debug_assert!(written.is_ok(), "slots are inside");
+        self.command(Later::Send(slot));
+    }
+
+    pub(super) fn send_waiting(&mut self, shared: &mut Shared) {
+        for peer in std::mem::take(&mut self.waiting) {
+            self.peers.all[peer].is_waiting = false;
+            self.send_on(shared, peer);
+        }
+    }
+
+    /// Tells those whose messages were taken in, before they have to wait.
+    pub(super) fn pay_owed(&mut self) {
+        let mut owed = std::mem::take(&mut self.owed);
+        owed.retain(|&peer| {
+            let to = &self.peers.all[peer];
+            if !to.wants_ack || to.failed.is_some() {
+                return false;
+            }
+            if self.sends.room() == 0 {
+                return true;
+            }
+            self.launch(peer, Head::default(), &[], End::Nothing);
+            false
+        });
+        self.owed.append(&mut owed);
+    }
+
+    /// What has become of a message.
+    pub(super) fn sent(&mut self, shared: &mut Shared, slot: usize, status: Status) {
+        let Some(sending) = self.sends.get_mut(slot) else {
+            return;
+        };
+        let (peer, end) = (sending.peer, sending.end);
+        if status == Status::Done {
+            self.peers.all[peer].pulse.heard();
+            self.sends.remove(slot);
+            return self.has_arrived(shared, end);
+        }
+        // The other end takes what it has already for nothing: all of it may be sent again.
+        let again = match status {
+            Status::NoReceive | Status::Busy => sending.since.elapsed() < PATIENCE,
+            Status::Damaged | Status::Aborted | Status::TimedOut | Status::DamagedAnswer => {
+                sending.tries += 1;
+                let since = sending.since.elapsed();
+                sending.tries < TRIES || self.lookout.is_patient(since)
+            }
+            _ => false,
+        };
+        if again && self.peers.all[peer].failed.is_none() {
+            return self.command(Later::Send(slot));
+        }
+        self.sends.remove(slot);
+        let why = match status.is_unknown() {
+            true => Why::Unknown,
+            false => Why::Unreachable,
+        };
+        let errno = match why {
+            Why::Unknown => libc::ETIMEDOUT,
+            _ => libc::EHOSTUNREACH,
+        };
+        let failure = Failure { errno, why };
+        self.never_sent(shared, end, failure);
+        self.lose(shared, peer, failure);
+    }
+
+    fn has_arrived(&mut self, shared: &mut Shared, end: End) {
+        if let End::Op(op, len) = end {
+            let entry = Entry {
+                len,
+                ..Entry::default()
+            };
+            shared.done(&self.binds, &op, entry, 0);
+        }
+    }
+
+    fn never_sent(&mut self, shared: &mut Shared, end: End, failure: Failure) {
+        match end {
+            End::Nothing => {}
+            End::Op(op, len) => {
+                let entry = Entry {
+                    len,
+                    tag: op.tag,
+                    ..Entry::default()
+                };
+                shared.failed(&self.binds, &op, entry, failure, 0);
+            }
+            End::Request(id) => self.request_failed(shared, id, failure),
+            End::Offer(id) => self.offer_failed(shared, id, failure),
+        }
+    }
+
+    /// Another end cannot be reached any more: whatever waits for it fails.
+    pub(super) fn lose(&mut self, shared: &mut Shared, peer: usize, failure: Failure) {
+        let to = &mut self.peers.all[peer];
+        if to.failed.is_some() {
+            return;
+        }
+        let lost = Failure {
+            errno: libc::EHOSTUNREACH,
+            why: match failure.why {
+                Why::Departed => Why::Departed,
+                _ => Why::Unreachable,
+            },
+        };
+        to.failed = Some(lost);
+        let unsent = std::mem::take(&mut to.out);
+        self.queued -= unsent.len();
+        for parcel in unsent {
+            self.never_sent(shared, parcel.end, lost);
+        }
+        // What was sent and not answered may have been carried out.
+        let unknown = Failure {
+            why: Why::Unknown,
+            ..failure
+        };
+        for slot in 0..slots::SENDS {
+            // The network interface has it still.
+            if let Some(sending) = self.sends.get_mut(slot)
+                && sending.peer == peer
+            {
+                let end = std::mem::replace(&mut sending.end, End::Nothing);
+                self.never_sent(shared, end, unknown);
+            }
+        }
+        self.lose_requests(shared, peer, unknown);
+        self.lose_transfers(shared, peer, unknown);
+        self.lose_receives(shared, peer, lost);
+    }
+
+    /// The network interface is gone.
+    pub(super) fn lose_all(&mut self, shared: &mut Shared, error: &Error) {
+        if !self.is_gone {
+            eprintln!("phitwire: {error}");
+        }
+        self.is_gone = true;
+        let failure = Failure {
+            errno: libc::ENETDOWN,
+            why: Why::Unknown,
+        };
+        for slot in 0..slots::SENDS {
+            if let Some(sending) = self.sends.remove(slot) {
+                self.never_sent(shared, sending.end, failure);
+            }
+        }
+        self.lose_direct(shared, failure);
+        for peer in 0..self.peers.all.len() {
+            self.lose(shared, peer, failure);
+        }
+        let why = Why::Plain;
+        self.fail_receives(shared, Failure { why, ..failure }, |_| true);
+    }
+
+    /// A message has come.
+    pub(super) fn message(&mut self, shared: &mut Shared, head: Head, payload: Vec<u8>) {
+        if head.to_incarnation != self.address.incarnation {
+            return;
+        }
+        let peer = self.peers.number(head.from, self.address);
+        let from = &mut self.peers.all[peer];
+        from.pulse.heard();
+        if head.ack <= from.next {
+            from.acked = from.acked.max(head.ack);
+        }
+        if head.kind == Kind::Credit {
+            return;
+        }
+        if head.seq < from.expected {
+            from.wants_ack = true;
+        } else if head.seq > from.expected {
+            if from.held.len() < MOST_HELD {
+                from.held.insert(head.seq, (head, payload));
+            }
+            return;
+        } else {
+            from.expected += 1;
+            from.wants_ack |= head.wants_ack;
+            self.take_in(shared, peer, head, payload);
+            loop {
+                let from = &mut self.peers.all[peer];
+                let Some((head, payload)) = from.held.remove(&from.expected) else {
+                    break;
+                };
+                from.expected += 1;
+                from.wants_ack |= head.wants_ack;
+                self.take_in(shared, peer, head, payload);
+            }
+        }
+        if !self.owed.contains(&peer) {
+            self.owed.push(peer);
+        }
+    }
+}

@@ -1,0 +1,295 @@
+//! Messages between end points. Each is one send of the network interface: a head of 96 bytes, and
+//! up to [`MOST_EAGER`] bytes behind it. All numbers are little endian.
+//!
+//! ```text
+//!  0        kind               24 .. 31 sequence number     64 .. 71 bytes of the whole
+//!  1        flags              32 .. 39 acknowledgement     72 .. 79 number of the operation
+//!  2        type of elements   40 .. 47 tag or address      80 .. 87 where a part is staged
+//!  3        atomic operation   48 .. 55 key                 88 .. 91 bytes of the part
+//!  4   5    zero               56 .. 63 data                92 .. 95 the part's number
+//!  6   7    handle
+//!  8 .. 15  who sends          16 .. 19 incarnation of who receives   20 .. 23 elements
+//! ```
+
+/// Bytes of the head.
+pub const HEAD: usize = 96;
+/// Bytes of a slot: head and data.
+pub const SLOT: usize = 8192;
+/// Most bytes that go with the head.
+pub const MOST_EAGER: usize = SLOT - HEAD;
+/// Bytes of a part of a long transfer.
+pub const PART: usize = 256 << 10;
+
+/// Where an end point is. A program that is another one at the same place has another incarnation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Address {
+    /// The number of the network interface.
+    pub processor: u16,
+    /// Which of the job's programs there.
+    pub member: u8,
+    /// Which program at this place: 16 bits of chance, and the handle of its registered memory.
+    pub incarnation: u32,
+}
+
+impl Address {
+    /// Bytes of an address.
+    pub const BYTES: usize = 8;
+
+    /// The handle of its registered memory.
+    pub const fn handle(self) -> u16 {
+        self.incarnation as u16
+    }
+
+    /// As libfabric's programs carry it about.
+    pub fn to_bytes(self) -> [u8; Self::BYTES] {
+        let [p, q] = self.processor.to_le_bytes();
+        let [a, b, c, d] = self.incarnation.to_le_bytes();
+        [p, q, self.member, 1, a, b, c, d]
+    }
+
+    /// `None` if it is none.
+    pub fn of_bytes(bytes: [u8; Self::BYTES]) -> Option<Self> {
+        let [p, q, member, 1, a, b, c, d] = bytes else {
+            return None;
+        };
+        Some(Self {
+            processor: u16::from_le_bytes([p, q]),
+            member,
+            incarnation: u32::from_le_bytes([a, b, c, d]),
+        })
+    }
+}
+
+/// What a message is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// Nothing but an acknowledgement; it has no sequence number.
+    #[default]
+    Credit = 0,
+    /// A transfer, all of it.
+    Whole,
+    /// The beginning of a long transfer, perhaps with its first part staged.
+    Ready,
+    /// A further part is staged.
+    Part,
+    /// A part was taken, or (of no bytes) the transfer was matched.
+    Took,
+    /// A request has ended without data.
+    Done,
+    /// Asks for memory.
+    Read,
+    /// Asks for an atomic operation.
+    Atomic,
+}
+
+const KINDS: [Kind; 8] = [
+    Kind::Credit,
+    Kind::Whole,
+    Kind::Ready,
+    Kind::Part,
+    Kind::Took,
+    Kind::Done,
+    Kind::Read,
+    Kind::Atomic,
+];
+
+/// What a transfer is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Purpose {
+    /// A message.
+    #[default]
+    Message = 0,
+    /// A message with a tag.
+    Tagged,
+    /// Into registered memory.
+    Write,
+    /// What was asked for.
+    Reply,
+}
+
+/// The head of a message.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Head {
+    /// What it is.
+    pub kind: Kind,
+    /// What the transfer is for.
+    pub purpose: Purpose,
+    /// Whether `data` means something.
+    pub has_data: bool,
+    /// Whether the operation failed at the other end.
+    pub failed: bool,
+    /// Of atomic operations: whether the old value is wanted.
+    pub fetch: bool,
+    /// Whether an acknowledgement is wanted soon.
+    pub wants_ack: bool,
+    /// Of atomic operations.
+    pub datatype: u8,
+    /// Of atomic operations.
+    pub op: u8,
+    /// Where parts are staged.
+    pub handle: u16,
+    /// Who sends.
+    pub from: Address,
+    /// Whom it is meant for.
+    pub to_incarnation: u32,
+    /// Elements of an atomic operation.
+    pub count: u32,
+    /// Counts messages of one to the other, from 0.
+    pub seq: u64,
+    /// How many messages of the other way were taken in.
+    pub ack: u64,
+    /// Tag, or address in registered memory.
+    pub tag: u64,
+    /// Key of registered memory.
+    pub key: u64,
+    /// The program's data.
+    pub data: u64,
+    /// Bytes of the whole transfer.
+    pub len: u64,
+    /// Number of the operation at its initiator; of replies that of the request.
+    pub id: u64,
+    /// Where the part is staged.
+    pub staged: u64,
+    /// Bytes of the part.
+    pub part_bytes: u32,
+    /// Which part: it begins at this many times [`PART`].
+    pub part: u32,
+}
+
+const HAS_DATA: u8 = 1 << 2;
+const FAILED: u8 = 1 << 3;
+const FETCH: u8 = 1 << 4;
+const WANTS_ACK: u8 = 1 << 5;
+
+fn word<const N: usize>(bytes: &[u8; HEAD], at: usize) -> [u8; N] {
+    let mut out = [0; N];
+    out.copy_from_slice(&bytes[at..at + N]);
+    out
+}
+
+impl Head {
+    /// Writes the head.
+    pub fn emit(&self) -> [u8; HEAD] {
+        let mut out = [0; HEAD];
+        let flag = |is: bool, flag: u8| if is { flag } else { 0 };
+        out[0] = self.kind as u8;
+        out[1] = self.purpose as u8
+            | flag(self.has_data, HAS_DATA)
+            | flag(self.failed, FAILED)
+            | flag(self.fetch, FETCH)
+            | flag(self.wants_ack, WANTS_ACK);
+        out[2..4].copy_from_slice(&[self.datatype, self.op]);
+        out[6..8].copy_from_slice(&self.handle.to_le_bytes());
+        out[8..16].copy_from_slice(&self.from.to_bytes());
+        out[16..20].copy_from_slice(&self.to_incarnation.to_le_bytes());
+        out[20..24].copy_from_slice(&self.count.to_le_bytes());
+        let words = [
+            self.seq,
+            self.ack,
+            self.tag,
+            self.key,
+            self.data,
+            self.len,
+            self.id,
+            self.staged,
+        ];
+        out[24..88].copy_from_slice(words.map(u64::to_le_bytes).as_flattened());
+        out[88..92].copy_from_slice(&self.part_bytes.to_le_bytes());
+        out[92..96].copy_from_slice(&self.part.to_le_bytes());
+        out
+    }
+
+    /// Reads a head; `None` if it is none.
+    pub fn parse(bytes: &[u8; HEAD]) -> Option<Self> {
+        let is = |flag| bytes[1] & flag != 0;
+        let long = |at| u64::from_le_bytes(word(bytes, at));
+        let short = |at| u32::from_le_bytes(word(bytes, at));
+        let head = Self {
+            kind: *KINDS.get(usize::from(bytes[0]))?,
+            purpose: match bytes[1] & 3 {
+                0 => Purpose::Message,
+                1 => Purpose::Tagged,
+                2 => Purpose::Write,
+                _ => Purpose::Reply,
+            },
+            has_data: is(HAS_DATA),
+            failed: is(FAILED),
+            fetch: is(FETCH),
+            wants_ack: is(WANTS_ACK),
+            datatype: bytes[2],
+            op: bytes[3],
+            handle: u16::from_le_bytes(word(bytes, 6)),
+            from: Address::of_bytes(word(bytes, 8))?,
+            to_incarnation: short(16),
+            count: short(20),
+            seq: long(24),
+            ack: long(32),
+            tag: long(40),
+            key: long(48),
+            data: long(56),
+            len: long(64),
+            id: long(72),
+            staged: long(80),
+            part_bytes: short(88),
+            part: short(92),
+        };
+        (head.emit() == *bytes).then_some(head)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn example() -> Head {
+        Head {
+            kind: Kind::Ready,
+            purpose: Purpose::Reply,
+            has_data: true,
+            failed: true,
+            fetch: true,
+            wants_ack: true,
+            datatype: 4,
+            op: 5,
+            handle: 0x607,
+            from: Address {
+                processor: 0x809,
+                member: 0x0a,
+                incarnation: 0x0c0d_0e0f,
+            },
+            to_incarnation: 0x1011_1213,
+            count: 0x1415_1617,
+            seq: 18,
+            ack: 19,
+            tag: u64::MAX,
+            key: 20,
+            data: 21,
+            len: 22,
+            id: 23,
+            staged: 24,
+            part_bytes: 25,
+            part: 26,
+        }
+    }
+
+    #[test]
+    fn heads_come_back() {
+        assert_eq!(Head::parse(&example().emit()), Some(example()));
+        assert_eq!(
+            Head::parse(&Head::default().emit()).map(|h| h.kind),
+            Some(Kind::Credit)
+        );
+    }
+
+    #[test]
+    fn what_is_no_head_is_refused() {
+        for (at, value) in [(0, 8), (1, 0x80), (4, 1), (11, 0)] {
+            let mut bytes = example().emit();
+            bytes[at] = value;
+            assert_eq!(Head::parse(&bytes), None, "byte {at}");
+        }
+        assert_eq!(Address::of_bytes([0; 8]), None);
+    }
+}

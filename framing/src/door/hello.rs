@@ -1,0 +1,222 @@
+//! How a program and a network interface meet: one message each way over the socket.
+//!
+//! ```text
+//! hello:   0 .. 3  magic          welcome:  0 .. 3  magic
+//!          4   5   version                  4   5   version
+//!          6       member                   6       entry: 0, or why not
+//!          7       zero                     7       member
+//!          8 .. 15 job                      8   9   number of the network interface
+//!         16 .. 23 bytes of data           10  11   bytes of its longest put
+//!                                          12      operations: atomic (0), events (1), blocks (2),
+//!                                                  messages (3), collectives (4)
+//!                                          13 .. 15 zero
+//!                                          16 .. 23 bytes of data
+//! ```
+//! With a welcome come three descriptors: of the [segment](super::segment)'s memory, of an eventfd
+//! that wakes the network interface, and of a socket that becomes readable to wake the program.
+
+use super::{EntryError, need_zeros, store, u16_at, u32_at, u64_at};
+
+/// Bytes of either message.
+pub const HELLO_BYTES: usize = 24;
+/// The descriptors that come with a welcome.
+pub const DESCRIPTORS: usize = 3;
+/// The member that stands for "whichever is free".
+pub const ANY_MEMBER: u8 = u8::MAX;
+const MAGIC: u32 = u32::from_le_bytes(*b"phwD");
+const VERSION: u16 = 3;
+
+/// Whether a program is let in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Entry {
+    /// It is.
+    Welcome = 0,
+    /// The network interface has as many clients as it can have.
+    Full,
+    /// The job has such a member here already, or all of them.
+    MemberTaken,
+    /// Another job has the same key here: another number for the job has another key.
+    KeyTaken,
+    /// The network interface cannot share so much memory.
+    NoMemory,
+    /// The network interface has no number yet: it is a spare.
+    Nameless,
+    /// The message is no valid hello, or is of another version.
+    NotUnderstood,
+}
+
+crate::listed!(Entry {
+    Welcome = "welcome",
+    Full = "full",
+    MemberTaken = "member_taken",
+    KeyTaken = "key_taken",
+    NoMemory = "no_memory",
+    Nameless = "nameless",
+    NotUnderstood = "not_understood",
+});
+
+/// What a program says first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hello {
+    /// Which of its job's programs here it is; [`ANY_MEMBER`]: whichever is free.
+    pub member: u8,
+    /// The job, a number that its programs share and nobody else knows.
+    pub job: u64,
+    /// Bytes of memory for its own data.
+    pub data_bytes: u64,
+}
+
+/// What a network interface can do for programs beside puts and gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Operations {
+    /// Atomic operations, some at least.
+    pub atomics: bool,
+    /// Puts that tell the program there.
+    pub events: bool,
+    /// Block transfers.
+    pub blocks: bool,
+    /// Sends and receives.
+    pub messages: bool,
+    /// Collective operations.
+    pub collectives: bool,
+}
+
+impl Operations {
+    /// Nothing else.
+    pub const NONE: Self = Self {
+        atomics: false,
+        events: false,
+        blocks: false,
+        messages: false,
+        collectives: false,
+    };
+
+    /// Everything.
+    pub const ALL: Self = Self {
+        atomics: true,
+        events: true,
+        blocks: true,
+        messages: true,
+        collectives: true,
+    };
+
+    const fn bits(self) -> u8 {
+        self.atomics as u8
+            | (self.events as u8) << 1
+            | (self.blocks as u8) << 2
+            | (self.messages as u8) << 3
+            | (self.collectives as u8) << 4
+    }
+
+    const fn from_bits(bits: u8) -> Result<Self, EntryError> {
+        if bits > Self::ALL.bits() {
+            return Err(EntryError::Code);
+        }
+        Ok(Self {
+            atomics: bits & 1 != 0,
+            events: bits & 2 != 0,
+            blocks: bits & 4 != 0,
+            messages: bits & 8 != 0,
+            collectives: bits & 16 != 0,
+        })
+    }
+}
+
+/// What the network interface answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Welcome {
+    /// Whether it is let in.
+    pub entry: Entry,
+    /// Which of its job's programs here it is.
+    pub member: u8,
+    /// The number of the network interface.
+    pub processor: u16,
+    /// Bytes of its longest put.
+    pub longest_put: u16,
+    /// What it can do beside puts and gets of so many bytes.
+    pub operations: Operations,
+    /// Bytes of memory for the program's own data.
+    pub data_bytes: u64,
+}
+
+fn parse_head(message: &[u8; HELLO_BYTES]) -> Result<(), EntryError> {
+    match (u32_at(message, 0), u16_at(message, 4)) {
+        (MAGIC, VERSION) => Ok(()),
+        (MAGIC, _) => Err(EntryError::Version),
+        _ => Err(EntryError::Magic),
+    }
+}
+
+fn emit_head(message: &mut [u8; HELLO_BYTES]) {
+    message.fill(0);
+    store(message, 0, MAGIC.to_le_bytes());
+    store(message, 4, VERSION.to_le_bytes());
+}
+
+impl Hello {
+    /// Reads a hello.
+    ///
+    /// # Errors
+    /// See [`EntryError`].
+    pub fn parse(message: &[u8; HELLO_BYTES]) -> Result<Self, EntryError> {
+        parse_head(message)?;
+        need_zeros(&message[7..8])?;
+        Ok(Self {
+            member: message[6],
+            job: u64_at(message, 8),
+            data_bytes: u64_at(message, 16),
+        })
+    }
+
+    /// Writes the hello.
+    pub fn emit(&self, message: &mut [u8; HELLO_BYTES]) {
+        emit_head(message);
+        message[6] = self.member;
+        store(message, 8, self.job.to_le_bytes());
+        store(message, 16, self.data_bytes.to_le_bytes());
+    }
+}
+
+impl Welcome {
+    /// Nobody is let in.
+    pub const fn refused(entry: Entry) -> Self {
+        Self {
+            entry,
+            member: 0,
+            processor: 0,
+            longest_put: 0,
+            operations: Operations::NONE,
+            data_bytes: 0,
+        }
+    }
+
+    /// Reads a welcome.
+    ///
+    /// # Errors
+    /// See [`EntryError`].
+    pub fn parse(message: &[u8; HELLO_BYTES]) -> Result<Self, EntryError> {
+        parse_head(message)?;
+        need_zeros(&message[13..16])?;
+        let entry = Entry::ALL.get(usize::from(message[6])).copied();
+        Ok(Self {
+            entry: entry.ok_or(EntryError::Code)?,
+            member: message[7],
+            processor: u16_at(message, 8),
+            longest_put: u16_at(message, 10),
+            operations: Operations::from_bits(message[12])?,
+            data_bytes: u64_at(message, 16),
+        })
+    }
+
+    /// Writes the welcome.
+    pub fn emit(&self, message: &mut [u8; HELLO_BYTES]) {
+        emit_head(message);
+        message[6] = self.entry as u8;
+        message[7] = self.member;
+        store(message, 8, self.processor.to_le_bytes());
+        store(message, 10, self.longest_put.to_le_bytes());
+        message[12] = self.operations.bits();
+        store(message, 16, self.data_bytes.to_le_bytes());
+    }
+}

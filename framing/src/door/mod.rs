@@ -1,0 +1,79 @@
+//! The door of a network interface for local programs: what both write into the memory that they
+//! share.
+//!
+//! A program attaches by a socket ([`hello`]) and gets a segment of memory ([`segment`]) with two
+//! rings: [`Command`]s of the program in one, [`Completion`]s in the other, and the program's own
+//! data behind them. All numbers are little endian. None of this goes over a wire; the formats are
+//! ours.
+//!
+//! Neither side trusts the other: an entry is copied out of the shared memory before it is looked
+//! at, and what is wrong with it is named by an [`EntryError`].
+
+mod collective;
+mod command;
+mod completion;
+pub mod hello;
+mod own;
+pub mod segment;
+
+pub use collective::{CollectiveRequest, Reduction};
+pub use command::{
+    Access, AtomicOp, COMMAND_BYTES, Command, Local, MOST_INLINE, Remote, Request, Width,
+};
+pub use completion::{COMPLETION_BYTES, Completion, Status};
+
+pub use own::{OWN, OWN_END};
+
+use crate::carrier::names::reasons;
+
+reasons! {
+    /// Why an entry of a ring, or a message of the socket, is none.
+    EntryError {
+        Kind: "there is no such kind of entry",
+        Flags: "a flag is set that this kind does not have",
+        Code: "there is no such operation, status or access",
+        Length: "the length of the data is none of this kind",
+        Reserved: "a reserved byte is not zero",
+        Magic: "it does not begin with the magic number of the door",
+        Version: "it is of another version of the door",
+    }
+}
+crate::listed!(EntryError {
+    Kind,
+    Flags,
+    Code,
+    Length,
+    Reserved,
+    Magic,
+    Version
+});
+
+/// The `N` bytes at `at`.
+fn bytes<const N: usize>(entry: &[u8], at: usize) -> [u8; N] {
+    let mut out = [0; N];
+    out.copy_from_slice(&entry[at..at + N]);
+    out
+}
+
+fn u16_at(entry: &[u8], at: usize) -> u16 {
+    u16::from_le_bytes(bytes(entry, at))
+}
+
+fn u32_at(entry: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(bytes(entry, at))
+}
+
+fn u64_at(entry: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes(entry, at))
+}
+
+fn store<const N: usize>(entry: &mut [u8], at: usize, value: [u8; N]) {
+    entry[at..at + N].copy_from_slice(&value);
+}
+
+fn need_zeros(entry: &[u8]) -> Result<(), EntryError> {
+    match entry.iter().all(|&byte| byte == 0) {
+        true => Ok(()),
+        false => Err(EntryError::Reserved),
+    }
+}

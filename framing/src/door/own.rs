@@ -1,0 +1,60 @@
+//! Memory of a program outside of its segment: its own address space.
+
+use super::command::Local;
+
+/// Set in [`Local::offset`]: the rest is an address of the program's.
+pub const OWN: u64 = 1 << 63;
+/// Addresses of a program are below.
+pub const OWN_END: u64 = 1 << 48;
+
+impl Local {
+    /// `bytes` at `address` of the program's own address space. Commands may have it wherever they
+    /// have a part of the program's data.
+    pub const fn own(address: u64, bytes: u64) -> Self {
+        Self {
+            offset: OWN | address,
+            bytes,
+        }
+    }
+
+    /// The address in the program's own address space; `None`: it is a part of the segment, or
+    /// reaches beyond what can be an address.
+    pub const fn own_address(self) -> Option<u64> {
+        if self.offset & OWN == 0 {
+            return None;
+        }
+        let address = self.offset & !OWN;
+        match address.checked_add(self.bytes) {
+            Some(end) if end <= OWN_END => Some(address),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_memory_and_the_segment_are_told_apart() {
+        assert_eq!(Local::own(0x7fff_1234, 8).own_address(), Some(0x7fff_1234));
+        let segment = Local {
+            offset: 64,
+            bytes: 8,
+        };
+        assert_eq!(segment.own_address(), None);
+        for (address, bytes) in [
+            (OWN_END, 1),
+            (OWN_END - 1, 2),
+            (1, u64::MAX),
+            (OWN_END * 2, 0),
+        ] {
+            assert_eq!(
+                Local::own(address, bytes).own_address(),
+                None,
+                "{address:#x}"
+            );
+        }
+        assert_eq!(Local::own(OWN_END - 1, 1).own_address(), Some(OWN_END - 1));
+    }
+}

@@ -1,0 +1,70 @@
+//! Every decoder of the door; used by the fuzz target and by the replay of its corpus. Nothing here
+//! may panic, except where a decoder contradicts its encoder.
+
+use phitwire_framing::door::hello::{HELLO_BYTES, Hello, Welcome};
+use phitwire_framing::door::{
+    COMMAND_BYTES, COMPLETION_BYTES, Command, Completion, EntryError, Request,
+};
+
+/// What became of the bytes: as a command, a completion, a hello and a welcome. `None` where there
+/// were too few.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// What kind of command.
+    pub command: Option<Result<u8, EntryError>>,
+    /// What kind of completion.
+    pub completion: Option<Result<u8, EntryError>>,
+    /// Whether a hello.
+    pub hello: Option<Result<(), EntryError>>,
+    /// How it lets in.
+    pub welcome: Option<Result<u8, EntryError>>,
+}
+
+/// Decodes the first of `bytes` in each way.
+pub fn decode(bytes: &[u8]) -> Outcome {
+    Outcome {
+        command: bytes.first_chunk().map(decode_command),
+        completion: bytes.first_chunk().map(decode_completion),
+        hello: bytes.first_chunk().map(decode_hello),
+        welcome: bytes.first_chunk().map(decode_welcome),
+    }
+}
+
+/// Its kind. A command has one form.
+pub fn decode_command(entry: &[u8; COMMAND_BYTES]) -> Result<u8, EntryError> {
+    let command = Command::parse(entry)?;
+    let mut again = [0xa5; COMMAND_BYTES];
+    command.emit(&mut again).expect("it was parsed");
+    assert_eq!(&again, entry, "{command:?}");
+    if let Request::Put { data, .. } = command.request {
+        assert!((1..=64).contains(&data.len()));
+    }
+    Ok(entry[0])
+}
+
+/// Its kind. A completion has one form.
+pub fn decode_completion(entry: &[u8; COMPLETION_BYTES]) -> Result<u8, EntryError> {
+    let completion = Completion::parse(entry)?;
+    let mut again = [0xa5; COMPLETION_BYTES];
+    completion.emit(&mut again);
+    assert_eq!(&again, entry, "{completion:?}");
+    Ok(entry[0])
+}
+
+/// A hello has one form.
+pub fn decode_hello(message: &[u8; HELLO_BYTES]) -> Result<(), EntryError> {
+    let hello = Hello::parse(message)?;
+    let mut again = [0xa5; HELLO_BYTES];
+    hello.emit(&mut again);
+    assert_eq!(&again, message, "{hello:?}");
+    Ok(())
+}
+
+/// How it lets in. A welcome has one form.
+pub fn decode_welcome(message: &[u8; HELLO_BYTES]) -> Result<u8, EntryError> {
+    let welcome = Welcome::parse(message)?;
+    let mut again = [0xa5; HELLO_BYTES];
+    welcome.emit(&mut again);
+    assert_eq!(&again, message, "{welcome:?}");
+    Ok(message[6])
+}

@@ -1,0 +1,116 @@
+#!/usr/bin/env bash
+# mpi.sh [--lab NAME] [options] PROGRAM...      runs an MPI program over a lab that is up
+#
+# Every rank is a program at the door of a network interface of the lab: rank R at the R-th of those that have one, in the
+# order of their numbers, round and round. MPI reaches them by the libfabric provider of this repository (docs/mpi.md).
+#
+#   --lab NAME                  the lab ($PHITWIRE_LAB, else "lab")
+#   -n N                        ranks (as many as there are doors)
+#   --with openmpi|mpich|none   whose launcher, the first of its kind in PATH (what `mpiexec` there is). none: no launcher,
+#                               one program with the variables set, at the first door, or that of $PHITWIRE_RANK
+#   --door NODE                 all ranks there
+#   --job N                     number or word that programs which are to meet share; with none of mpi's launchers
+#                               (one for each call)
+#   --apart                     Open MPI: every rank is on a machine of its own (a UTS namespace), and one-sided operations are
+#                               those of libfabric (btl ofi, osc rdma); else ranks have windows in memory that they share
+#   --launcher "OPTIONS"        more options for the launcher
+#
+# The status is the launcher's; 4 where there is no MPI, or no libfabric. Of Debian's packages openmpi-bin and
+# libfabric1 suffice; of MPICH's it takes the one of PyPI (`pip install mpich`), as Debian's has no libfabric in it.
+# shellcheck source=lib.sh
+. "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/lib.sh"
+
+# What Open MPI starts its daemon of another machine with: NAME COMMAND...
+if [[ ${1:-} == --as-machine ]]; then
+    shift
+    # shellcheck disable=SC2016 # the inner shell's
+    exec unshare --uts sh -c 'hostname "$0"; exec sh -c "$*"' "$@"
+fi
+
+apart=''
+lab=$(phw_default_lab) ranks='' with='' door='' job='' more=()
+while (( $# )); do
+    case $1 in
+        --lab|-n|--with|--door|--job|--launcher)
+            (( $# > 1 )) || phw_bad_call "$1 wants a value"
+            case $1 in
+                --lab) lab=$2 ;;
+                -n) ranks=$2 ;;
+                --with) with=$2 ;;
+                --door) door=$2 ;;
+                --job) job=$2 ;;
+                *) read -ra more <<<"$2" ;;
+            esac
+            shift ;;
+        --apart) apart=yes ;;
+        -h|--help) phw_usage; exit 0 ;;
+        --) shift; break ;;
+        -*) phw_bad_call "unknown option $1 (--help lists them)" ;;
+        *) break ;;
+    esac
+    shift
+done
+(( $# )) || phw_bad_call "which program?"
+phw_check_lab "$lab"
+[[ $with =~ ^(|openmpi|mpich|none)$ ]] || phw_bad_call "--with is openmpi, mpich or none, not '$with'"
+[[ $ranks =~ ^(|[1-9][0-9]{0,3})$ ]] || phw_bad_call "-n is 1 to 9999, not '$ranks'"
+phw_open_lab "$lab"
+dir=$(phw_lab_dir "$lab")
+doors=("$dir"/*.door)
+[[ -e ${doors[0]} ]] || phw_die "no network interface of lab '$lab' has a door: those of Aries have (up.sh --lab $lab aries-3x4)"
+[[ -z $door || -e $dir/$door.door ]] || phw_die "$door of lab '$lab' has no door"
+provider=$PHITWIRE_BIN_DIR/libphitwire_fabric.so
+[[ -r $provider ]] || phw_die "no $provider (cargo build --release --workspace)"
+
+# whose LAUNCHER: which MPI it belongs to.
+whose() {
+    case $("$1" --version 2>/dev/null) in
+        *"Open MPI"*|*OpenRTE*|*PRRTE*) echo openmpi ;;
+        *HYDRA*) echo mpich ;;
+    esac
+}
+
+launcher=''
+if [[ $with != none ]]; then
+    for name in mpiexec mpirun mpiexec.openmpi mpiexec.hydra mpiexec.mpich; do
+        found=$(command -v "$name") || continue
+        kind=$(whose "$found")
+        [[ -n $kind && ( -z $with || $with == "$kind" ) ]] || continue
+        launcher=$found with=$kind
+        break
+    done
+    [[ -n $launcher ]] || phw_skip "no MPI ${with:+of $with }here: sudo apt-get install openmpi-bin libfabric1, or pip install mpich"
+fi
+
+# libfabric takes a provider by the end of its file's name.
+mkdir -p -- "$dir/fabric"
+ln -sfT -- "$provider" "$dir/fabric/libphitwire-fi.so"
+export FI_PROVIDER_PATH=$dir/fabric FI_PROVIDER=phitwire PHITWIRE_LAB=$lab PHITWIRE_RUN_DIR
+PHITWIRE_RUN_DIR=$(phw_run_dir)
+export PHITWIRE_JOB=${job:-$(od -An -N6 -tu8 /dev/urandom | tr -d ' ')}
+[[ -z $door ]] || export PHITWIRE_DOOR=$dir/$door.door
+: "${ranks:=${#doors[@]}}"
+
+case $with in
+    none) exec "$@" ;;
+    openmpi)
+        export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1
+        # By the environment, so that --launcher may say otherwise.
+        export OMPI_MCA_osc=${OMPI_MCA_osc:-^ucx}
+        pass=()
+        for name in FI_PROVIDER_PATH FI_PROVIDER PHITWIRE_LAB PHITWIRE_RUN_DIR PHITWIRE_JOB ${door:+PHITWIRE_DOOR} ${PHITWIRE_PATIENCE:+PHITWIRE_PATIENCE} ${PHITWIRE_REACH:+PHITWIRE_REACH}; do
+            pass+=(-x "$name")
+        done
+        if [[ -n $apart ]]; then
+            hosts=$(seq -f 'phw%.0f:1' -s , 0 $(( ranks - 1 )))
+            apart=(--mca btl "self,ofi" --mca osc rdma --mca plm_rsh_agent "$(readlink -f -- "${BASH_SOURCE[0]}") --as-machine" --host "$hosts")
+        else
+            apart=()
+        fi
+        # Ranks are more than processors, and share them with routers: none is tied to one.
+        exec "$launcher" -n "$ranks" --oversubscribe --bind-to none --mca pml cm --mca mtl ofi \
+            "${pass[@]}" "${apart[@]}" "${more[@]}" "$@" ;;
+    mpich)
+        export MPIR_CVAR_CH4_NETMOD=ofi MPIR_CVAR_NOLOCAL=1
+        exec "$launcher" -launcher fork -n "$ranks" "${more[@]}" "$@" ;;
+esac

@@ -1,0 +1,335 @@
+//! Where a capture goes: a file, a ring of files, or standard output. Whatever happens, what has
+//! been written to a file is whole blocks.
+
+use std::collections::VecDeque;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use super::pcapng;
+
+/// How much may be written.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Bytes of a file.
+    pub bytes: u64,
+    /// Files of a ring, of which the oldest is removed for a new one; 1 is no ring.
+    pub files: usize,
+}
+
+/// Why a capture cannot be written.
+#[derive(Debug, thiserror::Error)]
+pub enum SinkError {
+    /// A terminal would show a capture as rubbish.
+    #[error(
+        "a capture is not for a terminal: write it to a file, or into a pipe, `-w - | wireshark -k -i -`"
+    )]
+    Terminal,
+    /// A ring of standard outputs.
+    #[error("standard output is no ring of files: leave out --files, or name a file")]
+    NoRing,
+    /// Not even what a capture begins with fits.
+    #[error(
+        "--max-bytes {limit} is too little: {least} bytes say which links are captured; give at least that and room for frames"
+    )]
+    TooSmall {
+        /// What was asked for.
+        limit: u64,
+        /// What is needed.
+        least: u64,
+    },
+    /// Anything else.
+    #[error("{}: {source}{}", path.display(), remedy(source))]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
+}
+
+/// What helps, as far as that is known.
+fn remedy(error: &io::Error) -> &'static str {
+    match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            "; the capture ends here, and what has been written is whole: make room, capture fewer links, or keep \
+             the last of it by --max-bytes BYTES --files N"
+        }
+        ErrorKind::FileTooLarge => "; the capture ends here, and what has been written is whole",
+        _ => "",
+    }
+}
+
+/// Whether a capture goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Room {
+    /// There is room for more.
+    Left,
+    /// The limit is reached.
+    Full,
+    /// Nobody reads standard output any more.
+    Unread,
+}
+
+enum Target {
+    File(File, PathBuf),
+    Output,
+}
+
+/// A capture that is being written.
+pub struct Sink {
+    /// What every file begins with.
+    head: Vec<u8>,
+    /// Bytes that the end of a file takes.
+    tail: u64,
+    limits: Limits,
+    target: Target,
+    /// The name that was given, and the files of the ring that there are.
+    path: PathBuf,
+    ring: VecDeque<PathBuf>,
+    files: u64,
+    /// Blocks that are not written yet.
+    waiting: Vec<u8>,
+    /// Bytes of the file, all of them in whole blocks.
+    written: u64,
+    room: Room,
+}
+
+/// Bytes of blocks that are written together.
+const TOGETHER: usize = 1 << 18;
+
+impl Sink {
+    /// A capture into the file `path`, `-` for standard output, that begins with `head` and ends with
+    /// `tail` bytes of statistics.
+    ///
+    /// # Errors
+    /// See [`SinkError`].
+    pub fn new(path: &Path, head: Vec<u8>, tail: u64, limits: Limits) -> Result<Self, SinkError> {
+        let least = head.len() as u64 + tail;
+        if least > limits.bytes {
+            let limit = limits.bytes;
+            return Err(SinkError::TooSmall { limit, least });
+        }
+        let is_output = path == Path::new("-");
+        if is_output && limits.files > 1 {
+            return Err(SinkError::NoRing);
+        }
+        if is_output && io::stdout().is_terminal() {
+            return Err(SinkError::Terminal);
+        }
+        let mut sink = Self {
+            head,
+            tail,
+            limits,
+            target: Target::Output,
+            path: path.to_owned(),
+            ring: VecDeque::new(),
+            files: 0,
+            waiting: Vec::new(),
+            written: 0,
+            room: Room::Left,
+        };
+        if is_output {
+            sink.waiting.extend(&sink.head);
+        } else {
+            sink.next_file()?;
+        }
+        sink.flush()?;
+        Ok(sink)
+    }
+
+    /// The file that is written at present.
+    pub fn file(&self) -> &Path {
+        match &self.target {
+            Target::File(_, path) => path,
+            Target::Output => &self.path,
+        }
+    }
+
+    /// Adds a block.
+    ///
+    /// # Errors
+    /// See [`SinkError`].
+    pub fn add(&mut self, block: &[u8]) -> Result<Room, SinkError> {
+        if self.room != Room::Left {
+            return Ok(self.room);
+        }
+        let bytes = self.written + self.waiting.len() as u64 + block.len() as u64 + self.tail;
+        if bytes > self.limits.bytes {
+            let own = self.head.len() as u64 + block.len() as u64 + self.tail;
+            if self.limits.files <= 1 || own > self.limits.bytes {
+                self.room = Room::Full;
+                return Ok(Room::Full);
+            }
+            self.flush()?;
+            self.next_file()?;
+        }
+        self.waiting.extend(block);
+        if self.waiting.len() >= TOGETHER {
+            self.flush()?;
+        }
+        Ok(self.room)
+    }
+
+    /// Writes what waits, so that others can read it.
+    ///
+    /// # Errors
+    /// See [`SinkError`]; of a file what is no whole block is cut off.
+    pub fn flush(&mut self) -> Result<Room, SinkError> {
+        let result = match &mut self.target {
+            Target::File(file, _) => file.write_all(&self.waiting),
+            Target::Output => {
+                let mut out = io::stdout().lock();
+                out.write_all(&self.waiting).and_then(|()| out.flush())
+            }
+        };
+        match (result, &mut self.target) {
+            (Ok(()), _) => {
+                self.written += self.waiting.len() as u64;
+                self.waiting.clear();
+                Ok(self.room)
+            }
+            (Err(error), Target::Output) if error.kind() == ErrorKind::BrokenPipe => {
+                self.waiting.clear();
+                self.room = Room::Unread;
+                Ok(Room::Unread)
+            }
+            (Err(source), target) => {
+                // What was written of the last blocks gives its room to the statistics.
+                if let Target::File(file, _) = target {
+                    let _ = file.set_len(self.written);
+                    let _ = io::Seek::seek(file, io::SeekFrom::Start(self.written));
+                }
+                self.waiting.clear();
+                self.room = Room::Full;
+                let path = self.file().to_owned();
+                Err(SinkError::Io { path, source })
+            }
+        }
+    }
+
+    /// Ends the capture with its statistics.
+    ///
+    /// # Errors
+    /// See [`SinkError`].
+    pub fn finish(&mut self, statistics: &[u8]) -> Result<(), SinkError> {
+        self.flush()?;
+        self.waiting.extend(statistics);
+        self.flush().map(drop)
+    }
+
+    /// Bytes written, of this file.
+    pub fn written(&self) -> u64 {
+        self.written
+    }
+
+    fn next_file(&mut self) -> Result<(), SinkError> {
+        self.files += 1;
+        let path = match self.limits.files {
+            0 | 1 => self.path.clone(),
+            _ => numbered(&self.path, self.files),
+        };
+        let failed = |source| SinkError::Io {
+            path: path.clone(),
+            source,
+        };
+        let file = File::create(&path).map_err(failed)?;
+        if self.limits.files > 1 {
+            self.ring.push_back(path.clone());
+            if self.ring.len() > self.limits.files
+                && let Some(oldest) = self.ring.pop_front()
+            {
+                // Somebody may have removed it already.
+                let _ = fs::remove_file(oldest);
+            }
+        }
+        self.target = Target::File(file, path);
+        self.written = 0;
+        self.waiting.extend(&self.head);
+        Ok(())
+    }
+}
+
+/// The name of file number `number` of a ring: `x.pcapng` gives `x-00001.pcapng`.
+fn numbered(path: &Path, number: u64) -> PathBuf {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let name = match path.extension() {
+        Some(extension) => format!("{stem}-{number:05}.{}", extension.to_string_lossy()),
+        None => format!("{stem}-{number:05}"),
+    };
+    path.with_file_name(name)
+}
+
+/// Bytes of the statistics of so many interfaces.
+pub fn tail(interfaces: usize) -> u64 {
+    interfaces as u64 * pcapng::STATISTICS_BYTES
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAD: [u8; 8] = [1; 8];
+
+    fn sink(path: &Path, bytes: u64, files: usize) -> Result<Sink, SinkError> {
+        Sink::new(path, HEAD.to_vec(), 4, Limits { bytes, files })
+    }
+
+    #[test]
+    fn a_file_ends_at_its_limit_with_room_for_its_end() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("x.pcapng");
+        let mut to = sink(&path, 40, 1).expect("it begins");
+        let blocks: Vec<_> = (0..5).map(|_| to.add(&[2; 8]).expect("it fits")).collect();
+        assert_eq!(blocks[..3], [Room::Left; 3]);
+        assert_eq!(blocks[3..], [Room::Full; 2]);
+        to.finish(&[3; 4]).expect("the end fits");
+        let file = fs::read(&path).expect("it is there");
+        assert_eq!(file.len(), 8 + 3 * 8 + 4);
+        assert!(matches!(
+            sink(&path, 11, 1),
+            Err(SinkError::TooSmall { least: 12, .. })
+        ));
+        assert!(matches!(
+            sink(Path::new("-"), 99, 2),
+            Err(SinkError::NoRing)
+        ));
+    }
+
+    #[test]
+    fn a_ring_keeps_its_last_files_and_each_begins_anew() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut to = sink(&dir.path().join("x.pcapng"), 24, 2).expect("it begins");
+        for block in 0..6 {
+            assert_eq!(to.add(&[block; 8]).expect("it goes on"), Room::Left);
+        }
+        to.finish(&[9; 4]).expect("it ends");
+        let mut names: Vec<_> = fs::read_dir(dir.path())
+            .expect("a directory")
+            .map(|entry| entry.expect("an entry").file_name())
+            .collect();
+        names.sort();
+        assert_eq!(names, ["x-00005.pcapng", "x-00006.pcapng"]);
+        let last = fs::read(to.file()).expect("the last");
+        assert_eq!(last, [&HEAD[..], &[5; 8], &[9; 4]].concat());
+        // A block that no file has room for does not make an endless ring.
+        assert_eq!(to.add(&[0; 20]).expect("no error"), Room::Full);
+    }
+
+    #[test]
+    fn a_full_disk_leaves_whole_blocks_and_says_what_to_do() {
+        let Ok(file) = File::options().write(true).open("/dev/full") else {
+            return;
+        };
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut to = sink(&dir.path().join("x"), 1 << 20, 1).expect("it begins");
+        to.target = Target::File(file, PathBuf::from("/dev/full"));
+        to.add(&[2; 8]).expect("it waits");
+        let error = to.flush().expect_err("nothing can be written").to_string();
+        assert!(
+            error.contains("/dev/full") && error.contains("make room"),
+            "{error}"
+        );
+        assert_eq!(to.add(&[2; 8]).expect("no second error"), Room::Full);
+    }
+}

@@ -1,0 +1,162 @@
+//! `phitwire lab`: the scripts of `netns-scripts` by one name. They own namespaces, interfaces and
+//! qdiscs; here they are only found, and become this process.
+
+use std::env;
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use clap::{Args, Subcommand};
+use miette::miette;
+
+/// Names the directory of the scripts.
+const SCRIPTS: &str = "PHITWIRE_SCRIPTS";
+/// A file that nothing but that directory has.
+const MARK: &str = "lib.sh";
+
+#[derive(Args, Debug)]
+pub struct LabArgs {
+    #[command(subcommand)]
+    script: Script,
+}
+
+/// Each takes what its script takes, which `--help` behind it tells.
+#[derive(Debug, Subcommand)]
+#[command(disable_help_subcommand = true)]
+enum Script {
+    /// Bring a lab up: namespaces, links and processes of a topology (up.sh)
+    Up(Words),
+    /// Take a lab down, whatever state it is in (down.sh)
+    Down(Words),
+    /// Show processes, links and their impairments (status.sh)
+    Status(Words),
+    /// Lose, delay, reorder, duplicate or corrupt frames of links, by tc netem (impair.sh)
+    Impair(Words),
+    /// Start, stop, kill or restart the process of a node (node.sh)
+    Node(Words),
+    /// Run an MPI program over a lab (mpi.sh)
+    Mpi(Words),
+    /// Bring up, measure and take down the smallest network (quickstart.sh)
+    Quickstart(Words),
+    /// Run a command where labs work without root (rootless.sh)
+    Rootless(Words),
+    /// Run a command where tc netem exists, if need be in user-mode Linux (with-netem.sh)
+    WithNetem(Words),
+}
+
+/// Words for a script.
+#[derive(Args, Debug)]
+#[command(disable_help_flag = true)]
+struct Words {
+    /// As the script takes them; --help tells
+    #[arg(
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "ARGUMENTS"
+    )]
+    words: Vec<OsString>,
+}
+
+impl Script {
+    fn parts(self) -> (&'static str, Vec<OsString>) {
+        let (file, words) = match self {
+            Self::Up(words) => ("up.sh", words),
+            Self::Down(words) => ("down.sh", words),
+            Self::Status(words) => ("status.sh", words),
+            Self::Impair(words) => ("impair.sh", words),
+            Self::Node(words) => ("node.sh", words),
+            Self::Mpi(words) => ("mpi.sh", words),
+            Self::Quickstart(words) => ("quickstart.sh", words),
+            Self::Rootless(words) => ("rootless.sh", words),
+            Self::WithNetem(words) => ("with-netem.sh", words),
+        };
+        (file, words.words)
+    }
+}
+
+/// Becomes the script: its signals, output and status are this process's.
+///
+/// # Errors
+/// When there are no scripts, or the kernel cannot run one.
+pub fn run(args: LabArgs) -> miette::Result<ExitCode> {
+    let (file, words) = args.script.parts();
+    let own = env::current_exe().ok();
+    let scripts = scripts(env::var_os(SCRIPTS).map(PathBuf::from), own.as_deref())?;
+    let script = scripts.join(file);
+    let mut command = Command::new(&script);
+    command.args(words);
+    // The lab runs this build, not another one that the scripts would make first.
+    if let Some(directory) = own.as_deref().and_then(Path::parent)
+        && env::var_os("PHITWIRE_BIN_DIR").is_none()
+        && directory.join("phitwire-msgrate").exists()
+    {
+        command.env("PHITWIRE_BIN_DIR", directory);
+    }
+    let error = command.exec();
+    Err(miette!("{}: {error}", script.display()))
+}
+
+/// Where the scripts are: where the environment says, beside the sources that this command was
+/// built in, or where packages put them.
+fn scripts(named: Option<PathBuf>, own: Option<&Path>) -> miette::Result<PathBuf> {
+    if let Some(named) = named {
+        return match named.join(MARK).exists() {
+            true => Ok(named),
+            false => Err(miette!(
+                help = "it is to be the directory netns-scripts of phitwire's sources",
+                "{SCRIPTS} is {}, where there is no {MARK}",
+                named.display()
+            )),
+        };
+    }
+    let above = own.into_iter().flat_map(Path::ancestors).skip(1);
+    let places = above.flat_map(|place| {
+        ["netns-scripts", "share/phitwire/netns-scripts"].map(|below| place.join(below))
+    });
+    let mut found = places.filter(|place| place.join(MARK).exists());
+    found.next().ok_or_else(|| {
+        miette!(
+            help = format!("{SCRIPTS}=DIRECTORY names them: netns-scripts in phitwire's sources"),
+            "the lab scripts are not found from where this command lies"
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scripts_are_found_from_a_build_a_prefix_and_the_environment() {
+        let root = tempfile::tempdir().expect("a scratch directory");
+        let place = |below: &str| root.path().join(below);
+        for below in [
+            "source/netns-scripts",
+            "usr/share/phitwire/netns-scripts",
+            "empty",
+        ] {
+            std::fs::create_dir_all(place(below)).expect("a directory");
+        }
+        for below in ["source/netns-scripts", "usr/share/phitwire/netns-scripts"] {
+            std::fs::write(place(below).join(MARK), "").expect("a file");
+        }
+        let from = |own: &str| scripts(None, Some(&place(own))).ok();
+        assert_eq!(
+            from("source/target/release/phitwire"),
+            Some(place("source/netns-scripts"))
+        );
+        assert_eq!(
+            from("usr/bin/phitwire"),
+            Some(place("usr/share/phitwire/netns-scripts"))
+        );
+        assert_eq!(from("empty/phitwire"), None);
+        let named = |below: &str| scripts(Some(place(below)), None);
+        assert_eq!(
+            named("source/netns-scripts").ok(),
+            Some(place("source/netns-scripts"))
+        );
+        let error = named("empty").expect_err("nothing is there").to_string();
+        assert!(error.contains("PHITWIRE_SCRIPTS"), "{error}");
+    }
+}

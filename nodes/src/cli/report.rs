@@ -1,0 +1,35 @@
+//! `phitwire report`: a recording as one page that needs nothing else.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use miette::{IntoDiagnostic, WrapErr};
+
+use super::print;
+use super::view::{open, secret};
+use crate::view;
+
+#[derive(Debug, Args)]
+pub struct ReportArgs {
+    /// The recording
+    file: PathBuf,
+    /// The page
+    #[arg(long, short, value_name = "FILE")]
+    output: PathBuf,
+}
+
+pub fn run(args: &ReportArgs) -> miette::Result<ExitCode> {
+    let recording = open(&args.file)?;
+    let page = view::report(&recording.header.name, &recording.packed, secret()?);
+    fs::write(&args.output, &page)
+        .into_diagnostic()
+        .wrap_err_with(|| format!("cannot write {}", args.output.display()))?;
+    print(&format!(
+        "{}: {} moments, {} kB\n",
+        args.output.display(),
+        recording.moments,
+        page.len() / 1_000
+    ))
+}

@@ -1,0 +1,61 @@
+//! The recording of a simulation.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use miette::{IntoDiagnostic, WrapErr, miette};
+use phitwire::net::Network;
+use phitwire::sim::direct::Links;
+
+use crate::sim::Record;
+
+#[derive(Args, Debug)]
+pub struct RecordOptions {
+    /// Record how links and routers stand while it runs, for `phitwire view`
+    #[arg(long = "record", value_name = "FILE", conflicts_with = "seeds")]
+    pub file: Option<PathBuf>,
+    /// Cycles between two moments of a recording
+    #[arg(long = "record-every", value_name = "N", default_value_t = 100, requires = "file",
+          value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    every: u64,
+}
+
+impl RecordOptions {
+    /// Whether so many runs can be recorded.
+    ///
+    /// # Errors
+    /// When there are several.
+    pub fn check(&self, runs: usize) -> miette::Result<()> {
+        match &self.file {
+            Some(_) if runs > 1 => Err(miette!(
+                "--record is for one load and one choice of options: it records one run"
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// The recording that is wanted, if one is.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn begin(&self, network: &dyn Network, links: Links) -> miette::Result<Option<Record>> {
+        let create = |file| Record::create(file, network, links, self.every);
+        let created = self.file.as_deref().map(create).transpose();
+        created.into_diagnostic().wrap_err_with(|| self.cannot())
+    }
+
+    /// The run is over.
+    ///
+    /// # Errors
+    /// When its recording could not be written.
+    pub fn end(&self, record: Option<Record>) -> miette::Result<()> {
+        let ended = record.map(Record::finish).transpose();
+        ended.into_diagnostic().wrap_err_with(|| self.cannot())?;
+        Ok(())
+    }
+
+    fn cannot(&self) -> String {
+        let file = self.file.as_deref().unwrap_or("".as_ref());
+        format!("cannot write {}", file.display())
+    }
+}

@@ -1,0 +1,311 @@
+//! A program that was let in.
+
+use std::io::{self, ErrorKind, IoSlice, Read};
+use std::net::Shutdown;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags};
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use nix::sys::socket::{ControlMessage, MsgFlags, send, sendmsg};
+use phitwire::nic::local::{Client, LocalPort, Taken};
+use phitwire::nic::{OwnMemory, Window};
+use phitwire::time::Time;
+use phitwire_client::mapping::Mapping;
+use phitwire_client::ring::{Broken, NicEnd};
+use phitwire_framing::door::hello::{DESCRIPTORS, HELLO_BYTES, Welcome};
+use phitwire_framing::door::{COMMAND_BYTES, Command, Completion, Request, Status};
+
+use super::DoorCounters;
+use super::own::AddressSpace;
+
+/// Commands of one program taken in one turn.
+const COMMANDS_PER_TURN: usize = 64;
+
+/// The data of a program as its network interface sees them, and its address space.
+#[derive(Debug)]
+struct Shared(Arc<Mapping>, Option<AddressSpace>);
+
+impl Window for Shared {
+    fn size(&self) -> u64 {
+        self.0.data_bytes()
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) {
+        let read = self.0.read_data(offset, out);
+        debug_assert!(read.is_ok(), "all of it is inside");
+    }
+
+    fn write(&mut self, offset: u64, data: &[u8]) {
+        self.settle_own();
+        let written = self.0.write_data(offset, data);
+        debug_assert!(written.is_ok(), "all of it is inside");
+    }
+
+    fn own(&self) -> Option<&dyn OwnMemory> {
+        self.1.as_ref().map(|own| own as &dyn OwnMemory)
+    }
+
+    fn update(&mut self, offset: u64, change: &dyn Fn(u64) -> u64) -> u64 {
+        self.settle_own();
+        let Some(word) = self.0.data_word(offset) else {
+            debug_assert!(false, "it is inside, and aligned");
+            return 0;
+        };
+        let mut old = word.load(Ordering::Relaxed);
+        while let Err(other) =
+            word.compare_exchange_weak(old, change(old), Ordering::AcqRel, Ordering::Relaxed)
+        {
+            old = other;
+        }
+        old
+    }
+}
+
+impl Shared {
+    /// The program sees what was written first before what is written now.
+    fn settle_own(&self) {
+        if let Some(own) = &self.1 {
+            own.write_out();
+        }
+    }
+}
+
+/// A program that was let in.
+#[derive(Debug)]
+pub(super) struct Attached {
+    client: Client,
+    end: NicEnd,
+    stream: Option<UnixStream>,
+    wakes_nic: EventFd,
+    wakes_client: UnixStream,
+    /// Completions that are due: each has its room.
+    owed: u64,
+    /// A command waits for something else than this process's next turn.
+    is_held_up: bool,
+    /// The rest of them wait for room for completions.
+    lacks_room: bool,
+}
+
+impl Attached {
+    /// Memory for a program, what the network interface sees of it, and what the program is to be
+    /// given.
+    pub(super) fn new(
+        stream: &UnixStream,
+        data_bytes: u64,
+    ) -> io::Result<(Self, Box<dyn Window>, [OwnedFd; DESCRIPTORS])> {
+        let (mapping, memory) = Mapping::create(data_bytes)?;
+        let mapping = Arc::new(mapping);
+        let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
+        let wakes_nic = EventFd::from_flags(flags)?;
+        // An event would be the program's as well, which could make it one that keeps writers
+        // waiting. This end of a socket is this process's alone.
+        let (wakes_client, woken) = UnixStream::pair()?;
+        let descriptors = [
+            memory,
+            wakes_nic.as_fd().try_clone_to_owned()?,
+            OwnedFd::from(woken),
+        ];
+        let window = Box::new(Shared(mapping.clone(), AddressSpace::of_peer(stream)));
+        let attached = Self {
+            client: Client(0),
+            end: NicEnd::new(mapping),
+            stream: None,
+            wakes_nic,
+            wakes_client,
+            owed: 0,
+            is_held_up: false,
+            lacks_room: false,
+        };
+        Ok((attached, window, descriptors))
+    }
+
+    /// It was let in as `client`.
+    pub(super) fn is(&mut self, client: Client) {
+        self.client = client;
+    }
+
+    pub(super) fn client(&self) -> Client {
+        self.client
+    }
+
+    pub(super) fn data_bytes(&self) -> u64 {
+        self.end.mapping().data_bytes()
+    }
+
+    /// Tells the program, and gives it the descriptors.
+    pub(super) fn welcome(
+        &self,
+        stream: &UnixStream,
+        welcome: &Welcome,
+        descriptors: &[OwnedFd; DESCRIPTORS],
+    ) -> io::Result<()> {
+        let mut message = [0; HELLO_BYTES];
+        welcome.emit(&mut message);
+        let raw = descriptors.each_ref().map(AsRawFd::as_raw_fd);
+        let rights = [ControlMessage::ScmRights(&raw)];
+        let flags = MsgFlags::MSG_NOSIGNAL | MsgFlags::MSG_DONTWAIT;
+        let parts = [IoSlice::new(&message)];
+        let sent = sendmsg::<()>(stream.as_raw_fd(), &parts, &rights, flags, None)?;
+        match sent == HELLO_BYTES {
+            true => Ok(()),
+            false => Err(ErrorKind::WriteZero.into()),
+        }
+    }
+
+    /// Has `epoll` watch the socket and the event.
+    pub(super) fn watch(
+        &mut self,
+        epoll: &Epoll,
+        stream: UnixStream,
+        socket: u64,
+        event: u64,
+    ) -> io::Result<()> {
+        epoll.add(&stream, EpollEvent::new(EpollFlags::EPOLLIN, socket))?;
+        // It is never read, which the program could make wait: each wake-up is an edge.
+        let flags = EpollFlags::EPOLLIN | EpollFlags::EPOLLET;
+        epoll.add(&self.wakes_nic, EpollEvent::new(flags, event))?;
+        self.stream = Some(stream);
+        Ok(())
+    }
+
+    /// Has `epoll` forget it. The event would stay there as long as the program keeps it.
+    pub(super) fn unwatch(&self, epoll: &Epoll) {
+        let _ = epoll.delete(&self.wakes_nic);
+        if let Some(stream) = &self.stream {
+            let _ = epoll.delete(stream);
+            // What is under way of it may keep another descriptor: it hears of its end now.
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+    }
+
+    /// What the program says by its socket: how many bytes, 0 when it has gone.
+    pub(super) fn says(&self) -> io::Result<Option<usize>> {
+        let Some(mut stream) = self.stream.as_ref() else {
+            return Ok(Some(0));
+        };
+        match stream.read(&mut [0; 16]) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) => match error.kind() {
+                ErrorKind::WouldBlock | ErrorKind::Interrupted => Ok(None),
+                _ => Err(error),
+            },
+        }
+    }
+
+    /// Wakes the program. It fails only where the program has not read the wake-ups before, or has
+    /// closed its end.
+    fn wake(&self) {
+        let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL;
+        let _ = send(self.wakes_client.as_raw_fd(), &[1], flags);
+    }
+
+    /// Gives the program a completion; false if it is an event for which there is no room.
+    pub(super) fn complete(&mut self, completion: &Completion) -> bool {
+        let is_due = matches!(
+            completion,
+            Completion::End { .. } | Completion::Received { .. }
+        );
+        if is_due {
+            debug_assert!(self.owed > 0, "what ends has begun");
+            self.owed = self.owed.saturating_sub(1);
+        } else if !self.end.room().is_ok_and(|room| room > self.owed) {
+            return false;
+        }
+        self.end.complete(completion);
+        true
+    }
+
+    /// Takes commands, and shows the program what has ended. Whether the network interface was
+    /// given anything.
+    pub(super) fn pass(
+        &mut self,
+        now: Time,
+        port: &mut dyn LocalPort,
+        counters: &mut DoorCounters,
+        is_draining: bool,
+    ) -> Result<bool, Broken> {
+        let mut any = false;
+        // Nothing that is asked for any more begins in a process that is about to end.
+        (self.is_held_up, self.lacks_room) = (is_draining, false);
+        let mut entry = [0; COMMAND_BYTES];
+        for _ in 0..COMMANDS_PER_TURN {
+            if is_draining || !self.end.command(&mut entry)? {
+                break;
+            }
+            if self.end.room()? <= self.owed {
+                self.lacks_room = true;
+                break;
+            }
+            let taken = match Command::parse(&entry) {
+                Ok(command) => self.take(now, port, &command),
+                Err(error) => {
+                    tracing::debug!(client = self.client.0, %error, "a command that is none");
+                    counters.malformed += 1;
+                    self.end.complete(&malformed(&entry));
+                    Taken::refused(Status::Malformed)
+                }
+            };
+            if taken == Taken::Later {
+                self.is_held_up = true;
+                break;
+            }
+            self.end.taken();
+            counters.commands += 1;
+            counters.completions += u64::from(matches!(taken, Taken::Ended(..)));
+            any |= taken == Taken::UnderWay;
+        }
+        if self.end.publish() {
+            self.wake();
+        }
+        Ok(any)
+    }
+
+    fn take(&mut self, now: Time, port: &mut dyn LocalPort, command: &Command<'_>) -> Taken {
+        let taken = port.command(now, self.client, command);
+        match taken {
+            Taken::Later => {}
+            Taken::UnderWay => self.owed += 1,
+            Taken::Ended(status, word) => {
+                let was_taken_back = command.request == Request::TakeBack && word == 1;
+                self.owed -= u64::from(was_taken_back);
+                self.end.complete(&Completion::End {
+                    name: command.name,
+                    status,
+                    word,
+                    bytes: 0,
+                });
+            }
+        }
+        taken
+    }
+
+    /// Has the program wake this process; whether there is something to do already.
+    pub(super) fn before_sleep(&self) -> bool {
+        if self.lacks_room {
+            self.end.sleeps_until_room();
+            return self.end.has_more_room();
+        }
+        self.end.sleeps(true);
+        // What is held up goes on when something else has ended.
+        self.end.has_commands() && !self.is_held_up
+    }
+
+    pub(super) fn after_sleep(&self) {
+        self.end.sleeps(false);
+    }
+}
+
+/// The end of an entry that is no command.
+fn malformed(entry: &[u8; COMMAND_BYTES]) -> Completion {
+    let mut name = [0; 8];
+    name.copy_from_slice(&entry[8..16]);
+    Completion::End {
+        name: u64::from_le_bytes(name),
+        status: Status::Malformed,
+        word: 0,
+        bytes: 0,
+    }
+}

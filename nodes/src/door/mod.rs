@@ -1,0 +1,352 @@
+//! The door of a network interface: local programs attach here, and their commands and completions
+//! pass.
+//!
+//! A program says hello by the socket and gets a segment of memory with two rings
+//! ([`phitwire_client`]); from then on nothing passes by the socket, whose end is the program's.
+//! What a program may do is the network interface's business ([`LocalPort`]). Here it is made sure
+//! that no program keeps this process waiting, takes more than its turn, or leaves anything behind.
+
+mod client;
+mod guest;
+mod own;
+
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use phitwire::counters;
+use phitwire::nic::MAX_WINDOWS;
+use phitwire::nic::local::{Client, LocalPort};
+use phitwire::time::Time;
+use phitwire_framing::door::hello::{Entry, Hello, Welcome};
+
+use client::Attached;
+use guest::{Guest, Said};
+
+/// Programs that have not said hello yet; the first of them is left for another one.
+const MAX_GUESTS: usize = 16;
+/// Nobody is accepted for so long after descriptors were found to be short.
+const PAUSE: Duration = Duration::from_millis(100);
+/// Descriptors looked at in one turn.
+const EVENTS: usize = 32;
+/// Connections accepted in one turn.
+const ACCEPTED: usize = 16;
+
+/// `epoll` data: the listening socket, else a slot and what of it.
+const LISTENER: u64 = u64::MAX;
+const GUEST: u64 = 1 << 32;
+const SOCKET: u64 = 2 << 32;
+const EVENT: u64 = 3 << 32;
+const KIND: u64 = !0 << 32;
+
+counters! {
+    /// Local programs of one network interface.
+    #[derive(Copy)]
+    pub struct DoorCounters {
+        /// Programs that were let in.
+        attached,
+        /// Programs that were not.
+        refused,
+        /// Connections that ended, or were left, before they had said hello.
+        said_nothing,
+        /// Programs that have gone.
+        gone,
+        /// Programs sent away: their ring indices were impossible, or they spoke out of turn.
+        dismissed,
+        /// Commands taken.
+        commands,
+        /// Of these, entries that were no valid commands.
+        malformed,
+        /// Completions given.
+        completions,
+        /// Events that a program had no room for, and never hears of.
+        events_dropped,
+    }
+}
+
+/// The door of one network interface.
+#[derive(Debug)]
+pub struct Door {
+    epoll: Epoll,
+    listener: UnixListener,
+    /// Until when nobody is accepted.
+    paused: Option<Instant>,
+    guests: [Option<Guest>; MAX_GUESTS],
+    /// The guest that is left next, if all places are taken.
+    oldest: usize,
+    /// By number of the client less one.
+    clients: Vec<Option<Attached>>,
+    /// Whose commands are taken first.
+    turn: usize,
+    counters: DoorCounters,
+}
+
+impl Door {
+    /// Listens at `path`, where nothing may be.
+    ///
+    /// # Errors
+    /// When the socket cannot be made.
+    pub fn bind(path: &Path) -> io::Result<Self> {
+        let listener = UnixListener::bind(path)?;
+        listener.set_nonblocking(true)?;
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+        epoll.add(&listener, EpollEvent::new(EpollFlags::EPOLLIN, LISTENER))?;
+        Ok(Self {
+            epoll,
+            listener,
+            paused: None,
+            guests: Default::default(),
+            oldest: 0,
+            clients: (0..MAX_WINDOWS).map(|_| None).collect(),
+            turn: 0,
+            counters: DoorCounters::default(),
+        })
+    }
+
+    /// Readable when [`serve`](Self::serve) has something to do.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.epoll.0.as_fd()
+    }
+
+    /// Calls `visit` with every counter.
+    pub fn for_each_counter(&self, mut visit: impl FnMut(&'static str, u64)) {
+        self.counters.for_each(&mut visit);
+        visit("clients", self.clients.iter().flatten().count() as u64);
+    }
+
+    /// While nobody is accepted: how long until [`serve`](Self::serve) should be called although
+    /// nothing is readable.
+    pub fn pause(&self) -> Option<Duration> {
+        let until = self.paused?;
+        Some(until.saturating_duration_since(Instant::now()))
+    }
+
+    /// Takes in programs, and notices those that have gone, without waiting. Whether there were
+    /// such: the network interface ends what they have begun.
+    ///
+    /// # Errors
+    /// Only what is wrong with the door itself; a program's trouble ends that program.
+    pub fn serve(&mut self, now: Time, port: &mut dyn LocalPort) -> io::Result<bool> {
+        let before = self.counters.gone + self.counters.dismissed;
+        if self.paused.is_some_and(|until| Instant::now() >= until) {
+            self.paused = None;
+            self.listen(true)?;
+        }
+        let mut events = [EpollEvent::empty(); EVENTS];
+        let count = match self.epoll.wait(&mut events, EpollTimeout::ZERO) {
+            Err(nix::errno::Errno::EINTR) => 0,
+            result => result?,
+        };
+        for event in &events[..count] {
+            let (kind, slot) = (event.data() & KIND, (event.data() & !KIND) as usize);
+            match (event.data(), kind) {
+                (LISTENER, _) => self.accept()?,
+                (_, GUEST) => self.serve_guest(slot, now, port),
+                (_, SOCKET) => self.hear(slot, now, port),
+                // Its commands are looked at in each turn.
+                _ => {}
+            }
+        }
+        Ok(self.counters.gone + self.counters.dismissed > before)
+    }
+
+    fn listen(&mut self, on: bool) -> io::Result<()> {
+        let flags = match on {
+            true => EpollFlags::EPOLLIN,
+            false => EpollFlags::empty(),
+        };
+        let mut event = EpollEvent::new(flags, LISTENER);
+        Ok(self.epoll.modify(self.listener.as_fd(), &mut event)?)
+    }
+
+    fn accept(&mut self) -> io::Result<()> {
+        for _ in 0..ACCEPTED {
+            let stream = match self.listener.accept() {
+                Ok((stream, _)) => stream,
+                Err(error) => match error.kind() {
+                    ErrorKind::WouldBlock => return Ok(()),
+                    ErrorKind::ConnectionAborted | ErrorKind::Interrupted => continue,
+                    // Descriptors or memory are short: it stays readable, and is looked at again
+                    // a little later.
+                    _ => {
+                        tracing::debug!(%error, "accepting a local program");
+                        self.paused = Some(Instant::now() + PAUSE);
+                        return self.listen(false);
+                    }
+                },
+            };
+            let free = self.guests.iter().position(Option::is_none);
+            let slot = free.unwrap_or_else(|| {
+                self.oldest = (self.oldest + 1) % MAX_GUESTS;
+                self.counters.said_nothing += 1;
+                self.oldest
+            });
+            self.guests[slot] = None;
+            let event = EpollEvent::new(EpollFlags::EPOLLIN, GUEST | slot as u64);
+            if stream.set_nonblocking(true).is_ok() && self.epoll.add(&stream, event).is_ok() {
+                self.guests[slot] = Some(Guest::new(stream));
+            }
+        }
+        Ok(())
+    }
+
+    fn serve_guest(&mut self, slot: usize, now: Time, port: &mut dyn LocalPort) {
+        let Some(guest) = &mut self.guests[slot] else {
+            return;
+        };
+        let hello = match guest.hear() {
+            Said::NotAll => return,
+            Said::Gone => {
+                self.counters.said_nothing += 1;
+                self.guests[slot] = None;
+                return;
+            }
+            Said::Hello(hello) => hello,
+        };
+        let Some(guest) = self.guests[slot].take() else {
+            return;
+        };
+        let stream = guest.into_stream();
+        // Its place in `epoll` is another one now.
+        let _ = self.epoll.delete(&stream);
+        let entry = match hello {
+            Some(hello) => self.admit(hello, &stream, now, port),
+            None => Err(Entry::NotUnderstood),
+        };
+        match entry {
+            Ok(mut attached) => {
+                self.counters.attached += 1;
+                let index = usize::from(attached.client().0) - 1;
+                match attached.watch(
+                    &self.epoll,
+                    stream,
+                    SOCKET | index as u64,
+                    EVENT | index as u64,
+                ) {
+                    Ok(()) => self.clients[index] = Some(attached),
+                    Err(error) => {
+                        tracing::debug!(%error, "watching a local program");
+                        self.counters.gone += 1;
+                        port.let_go(now, attached.client());
+                    }
+                }
+            }
+            Err(entry) => {
+                self.counters.refused += 1;
+                guest::answer(&stream, &Welcome::refused(entry));
+            }
+        }
+    }
+
+    /// Lets a program in, if there is room for it, and tells it.
+    fn admit(
+        &self,
+        hello: Hello,
+        stream: &std::os::unix::net::UnixStream,
+        now: Time,
+        port: &mut dyn LocalPort,
+    ) -> Result<Attached, Entry> {
+        let processor = port.processor().ok_or(Entry::Nameless)?;
+        let (mut attached, window, descriptors) =
+            Attached::new(stream, hello.data_bytes).map_err(|error| {
+                tracing::debug!(%error, "memory for a local program");
+                Entry::NoMemory
+            })?;
+        let (client, member) = port.let_in(hello.job, hello.member, window)?;
+        attached.is(client);
+        let welcome = Welcome {
+            entry: Entry::Welcome,
+            member,
+            processor,
+            longest_put: port.longest_put(),
+            operations: port.operations(),
+            data_bytes: attached.data_bytes(),
+        };
+        if let Err(error) = attached.welcome(stream, &welcome, &descriptors) {
+            tracing::debug!(%error, "welcoming a local program");
+            port.let_go(now, client);
+            return Err(Entry::NoMemory);
+        }
+        Ok(attached)
+    }
+
+    /// The socket of a client is readable: it has gone, or speaks out of turn.
+    fn hear(&mut self, slot: usize, now: Time, port: &mut dyn LocalPort) {
+        let Some(client) = &self.clients[slot] else {
+            return;
+        };
+        match client.says() {
+            Ok(None) => {}
+            Ok(Some(0)) | Err(_) => {
+                self.counters.gone += 1;
+                self.let_go(slot, now, port);
+            }
+            Ok(Some(_)) => {
+                self.counters.dismissed += 1;
+                self.let_go(slot, now, port);
+            }
+        }
+    }
+
+    fn let_go(&mut self, slot: usize, now: Time, port: &mut dyn LocalPort) {
+        if let Some(attached) = self.clients[slot].take() {
+            attached.unwatch(&self.epoll);
+            port.let_go(now, attached.client());
+        }
+    }
+
+    /// Passes completions, and commands unless the process `is_draining`; whether the network interface was given anything.
+    pub fn pass(&mut self, now: Time, port: &mut dyn LocalPort, is_draining: bool) -> bool {
+        port.settle();
+        while let Some((Client(number), completion)) = port.next_completion() {
+            if let Some(client) = &mut self.clients[usize::from(number) - 1] {
+                match client.complete(&completion) {
+                    true => self.counters.completions += 1,
+                    false => self.counters.events_dropped += 1,
+                }
+            }
+        }
+        let mut any = false;
+        let count = self.clients.iter().rposition(Option::is_some);
+        let Some(count) = count.map(|last| last + 1) else {
+            return false;
+        };
+        self.turn = (self.turn + 1) % count;
+        for slot in (self.turn..count).chain(0..self.turn) {
+            let Some(client) = &mut self.clients[slot] else {
+                continue;
+            };
+            match client.pass(now, port, &mut self.counters, is_draining) {
+                Ok(given) => any |= given,
+                Err(broken) => {
+                    tracing::info!(client = slot + 1, %broken, "a local program is sent away");
+                    self.counters.dismissed += 1;
+                    self.let_go(slot, now, port);
+                    any = true;
+                }
+            }
+        }
+        // What was read for a command must not be read again after a sleep.
+        port.settle();
+        any
+    }
+
+    /// Has programs wake this process when they have something; whether one has already.
+    pub fn before_sleep(&self) -> bool {
+        let mut any = false;
+        for client in self.clients.iter().flatten() {
+            any |= client.before_sleep();
+        }
+        any
+    }
+
+    /// Programs need not wake this process any more.
+    pub fn after_sleep(&self) {
+        for client in self.clients.iter().flatten() {
+            client.after_sleep();
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! The address space of a program, as its network interface reaches it.
+//!
+//! Everything goes by `process_vm_readv` and `process_vm_writev`, which need what a debugger needs:
+//! the same user, or the capability. A call costs as much as some kilobytes, so that what belongs
+//! together goes in one: pieces of a transfer that come in one turn of the process's loop are
+//! written together when the turn ends ([`OwnMemory::settle`]), before anybody is told of them, and
+//! pieces that are read next to each other are read together, and forgotten with the turn.
+//!
+//! Whoever writes has to know whether that succeeded. So the first bytes to a page are written at
+//! once, in each turn, and only what follows to the same page waits: where the program takes the
+//! page away meanwhile, it might as well have done so a moment later.
+
+use std::cell::RefCell;
+use std::io::{IoSlice, IoSliceMut};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::socket::{getsockopt, sockopt};
+use nix::sys::uio::{RemoteIoVec, process_vm_readv, process_vm_writev};
+use nix::unistd::Pid;
+use phitwire::nic::{OwnMemory, Unreachable};
+
+/// Bytes that are looked at as one; no smaller pages are mapped anywhere.
+const PAGE: u64 = 4096;
+/// Reads of so many bytes are taken for pieces of a transfer: the rest of their page is read too.
+const PIECE: usize = 64;
+/// Pages that have been read, so that transfers beside each other do not take turns.
+const PAGES_READ: usize = 4;
+/// Bytes that wait at most.
+const MOST_WAITING: usize = 1 << 16;
+/// Parts that wait at most: transfers take turns, each has one.
+const MOST_PARTS: usize = 16;
+/// Pages of one turn that are remembered.
+const PAGES_WRITTEN: usize = 32;
+
+/// A program's address space. The process is known by a descriptor, so that another one that has
+/// its number later is not taken for it.
+#[derive(Debug)]
+pub(super) struct AddressSpace {
+    pid: Pid,
+    process: OwnedFd,
+    /// Its connection, which ends when the program ends or becomes another one.
+    socket: UnixStream,
+    turn: RefCell<Turn>,
+}
+
+/// What is known until the turn ends.
+#[derive(Debug, Default)]
+struct Turn {
+    /// Whether the process was there when it was looked for.
+    lives: Option<bool>,
+    /// Bytes that wait to be written, and where each of these parts goes.
+    parts: Vec<(u64, Vec<u8>)>,
+    /// Bytes of all of them.
+    waiting: usize,
+    /// Pages that have been written to.
+    written: Vec<u64>,
+    read: [Page; PAGES_READ],
+    oldest: usize,
+}
+
+/// Bytes from an address on, up to the end of its page.
+#[derive(Debug, Default)]
+struct Page {
+    at: u64,
+    bytes: Vec<u8>,
+}
+
+impl Page {
+    fn part(&self, address: u64, len: usize) -> Option<&[u8]> {
+        let from = usize::try_from(address.checked_sub(self.at)?).ok()?;
+        self.bytes.get(from..from.checked_add(len)?)
+    }
+}
+
+impl AddressSpace {
+    /// That of who has connected; `None` where the system does not tell who that is: the process is
+    /// in another namespace of processes, or the kernel is older than 6.5.
+    pub(super) fn of_peer(stream: &UnixStream) -> Option<Self> {
+        let pid = getsockopt(stream, sockopt::PeerCredentials).ok()?.pid();
+        let process = getsockopt(stream, sockopt::PeerPidfd).ok()?;
+        (pid > 0).then_some(())?;
+        Some(Self {
+            pid: Pid::from_raw(pid),
+            process,
+            socket: stream.try_clone().ok()?,
+            turn: RefCell::default(),
+        })
+    }
+
+    /// Whether the process is there still, and the same program.
+    fn is_there(&self, turn: &mut Turn) -> Result<(), Unreachable> {
+        let lives = *turn.lives.get_or_insert_with(|| {
+            let mut looked = [
+                PollFd::new(self.process.as_fd(), PollFlags::POLLIN),
+                // A connection that has ended is told whether one asks or not.
+                PollFd::new(self.socket.as_fd(), PollFlags::empty()),
+            ];
+            poll(&mut looked, PollTimeout::ZERO) == Ok(0)
+        });
+        if lives { Ok(()) } else { Err(Unreachable) }
+    }
+
+    /// Writes all of it, or says that some could not be.
+    fn store(&self, address: u64, data: &[u8]) -> Result<(), Unreachable> {
+        let there = [remote(address, data.len())];
+        match process_vm_writev(self.pid, &[IoSlice::new(data)], &there) {
+            Ok(written) if written == data.len() => Ok(()),
+            _ => Err(Unreachable),
+        }
+    }
+
+    /// Writes what waits, before something else is written.
+    pub(super) fn write_out(&self) {
+        self.flush(&mut self.turn.borrow_mut());
+    }
+
+    fn load(&self, address: u64, out: &mut [u8]) -> Result<usize, Errno> {
+        let part = [remote(address, out.len())];
+        process_vm_readv(self.pid, &mut [IoSliceMut::new(out)], &part)
+    }
+
+    /// Writes what waits. That it fails is not told any more: the page was there in this turn.
+    fn flush(&self, turn: &mut Turn) {
+        if turn.parts.is_empty() {
+            return;
+        }
+        let parts = turn.parts.iter();
+        let here: Vec<_> = parts.clone().map(|(_, data)| IoSlice::new(data)).collect();
+        let there: Vec<_> = parts.map(|(at, data)| remote(*at, data.len())).collect();
+        if process_vm_writev(self.pid, &here, &there) != Ok(turn.waiting) {
+            tracing::debug!(pid = %self.pid, "a program took memory away that was written to");
+            for (at, data) in &turn.parts {
+                let _ = self.store(*at, data);
+            }
+        }
+        turn.parts.clear();
+        turn.waiting = 0;
+    }
+}
+
+const fn remote(address: u64, len: usize) -> RemoteIoVec {
+    RemoteIoVec {
+        base: address as usize,
+        len,
+    }
+}
+
+impl OwnMemory for AddressSpace {
+    fn read(&self, address: u64, out: &mut [u8]) -> Result<(), Unreachable> {
+        let turn = &mut *self.turn.borrow_mut();
+        self.is_there(turn)?;
+        self.flush(turn);
+        if out.len() == PIECE {
+            let found = turn.read.iter().find_map(|page| page.part(address, PIECE));
+            if let Some(found) = found {
+                out.copy_from_slice(found);
+                return Ok(());
+            }
+            let len = (PAGE - address % PAGE) as usize;
+            if len > PIECE {
+                turn.oldest = (turn.oldest + 1) % PAGES_READ;
+                let page = &mut turn.read[turn.oldest];
+                page.at = address;
+                page.bytes.resize(len, 0);
+                let read = self.load(address, &mut page.bytes);
+                page.bytes.truncate(read.unwrap_or(0));
+                let found = page.part(address, PIECE).ok_or(Unreachable)?;
+                out.copy_from_slice(found);
+                return Ok(());
+            }
+        }
+        match self.load(address, out) {
+            Ok(read) if read == out.len() => Ok(()),
+            _ => Err(Unreachable),
+        }
+    }
+
+    fn write(&self, address: u64, data: &[u8]) -> Result<(), Unreachable> {
+        let turn = &mut *self.turn.borrow_mut();
+        self.is_there(turn)?;
+        // What was read before may be this.
+        turn.read.iter_mut().for_each(|page| page.bytes.clear());
+        let last = address.saturating_add(data.len() as u64).saturating_sub(1);
+        let (first, last) = (address / PAGE, last / PAGE);
+        // What is shorter is no piece in the midst of a transfer, and may be what somebody waits for.
+        if first != last || data.len() != PIECE || !turn.written.contains(&first) {
+            self.flush(turn);
+            self.store(address, data)?;
+            if turn.written.len() == PAGES_WRITTEN {
+                turn.written.clear();
+            }
+            turn.written.push(last);
+            return Ok(());
+        }
+        let follows = |(at, before): &&mut (u64, Vec<u8>)| *at + before.len() as u64 == address;
+        match turn.parts.iter_mut().rev().find(follows) {
+            Some((_, before)) => before.extend_from_slice(data),
+            None => turn.parts.push((address, data.to_vec())),
+        }
+        turn.waiting += data.len();
+        if turn.waiting >= MOST_WAITING || turn.parts.len() >= MOST_PARTS {
+            self.flush(turn);
+        }
+        Ok(())
+    }
+
+    fn settle(&self) {
+        let turn = &mut *self.turn.borrow_mut();
+        self.flush(turn);
+        turn.lives = None;
+        turn.written.clear();
+        turn.read.iter_mut().for_each(|page| page.bytes.clear());
+    }
+}

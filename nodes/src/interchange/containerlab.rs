@@ -1,0 +1,55 @@
+//! A topology of containerlab: a container for each node, in which its process runs on the
+//! interfaces that containerlab wires.
+
+use std::fmt::Write as _;
+
+use super::Export;
+use super::graph::{Graph, Node};
+
+/// Where containers find the description.
+const DESCRIPTION: &str = "/etc/phitwire/topology.toml";
+
+/// Writes it; the description has to lie beside it as `NAME.toml`.
+pub(super) fn write(graph: &Graph) -> Export {
+    let title = name_of(&graph.title);
+    let mut text = format!(
+        "name: {title}\n\
+         topology:\n  \
+           defaults:\n    \
+             kind: linux\n    \
+             image: phitwire:latest\n    \
+             network-mode: none\n    \
+             binds:\n      \
+               - {title}.toml:{DESCRIPTION}:ro\n  \
+           nodes:\n"
+    );
+    // Writing into a String never fails.
+    for name in graph.routers.iter().chain(&graph.nics) {
+        let _ = write!(
+            text,
+            "    {name}:\n      cmd: phitwire run --lab {title} --topology {DESCRIPTION} --node {name} --link ethernet\n"
+        );
+    }
+    text.push_str("  links:\n");
+    let end = |node: Node, port: Option<u8>| {
+        format!("\"{}:p{}\"", graph.name(node), port.unwrap_or_default())
+    };
+    for [a, b] in &graph.links {
+        let (a, b) = (end(a.node, a.port), end(b.node, b.port));
+        let _ = writeln!(text, "    - endpoints: [{a}, {b}]");
+    }
+    let left_out = vec![
+        format!("the description has to lie beside it as {title}.toml"),
+        "the image phitwire:latest has to have the command phitwire in it".to_owned(),
+    ];
+    Export { text, left_out }
+}
+
+/// What labs may be called.
+fn name_of(title: &str) -> String {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    title
+        .chars()
+        .map(|c| if fits(c) { c } else { '-' })
+        .collect()
+}

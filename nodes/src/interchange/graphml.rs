@@ -1,0 +1,198 @@
+//! GraphML (<http://graphml.graphdrawing.org>): nodes with `kind` and `name`, edges with ports, and
+//! the description of the network as data of the graph.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use roxmltree::{Document, Node as Element, ParsingOptions};
+
+use super::Mistake;
+use super::graph::{End, Graph, Node};
+
+/// Elements in a file at most.
+const MOST_ELEMENTS: u32 = 4_000_000;
+
+const HEAD: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
+<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
+  <key id="description" for="graph" attr.name="phitwire.description" attr.type="string"/>
+  <key id="kind" for="node" attr.name="kind" attr.type="string"/>
+  <key id="name" for="node" attr.name="name" attr.type="string"/>
+  <key id="link" for="edge" attr.name="link" attr.type="int"/>
+  <key id="source_port" for="edge" attr.name="source_port" attr.type="int"/>
+  <key id="target_port" for="edge" attr.name="target_port" attr.type="int"/>
+"#;
+
+/// Writes it.
+pub(super) fn write(graph: &Graph, description: &str) -> String {
+    let mut text = HEAD.to_owned();
+    let (title, described) = (escaped(&graph.title), escaped(description));
+    // Writing into a String never fails.
+    let _ = writeln!(text, "  <graph id=\"{title}\" edgedefault=\"undirected\">");
+    let _ = writeln!(text, "    <data key=\"description\">{described}</data>");
+    let nodes = graph.routers.iter().map(|name| (name, "router"));
+    for (name, kind) in nodes.chain(graph.nics.iter().map(|name| (name, "nic"))) {
+        let name = escaped(name);
+        let _ = writeln!(
+            text,
+            "    <node id=\"{name}\"><data key=\"kind\">{kind}</data><data key=\"name\">{name}</data></node>"
+        );
+    }
+    for (id, [a, b]) in graph.links.iter().enumerate() {
+        let _ = write!(
+            text,
+            "    <edge id=\"e{id}\" source=\"{}\" target=\"{}\"><data key=\"link\">{id}</data>",
+            escaped(graph.name(a.node)),
+            escaped(graph.name(b.node))
+        );
+        for (key, end) in [("source_port", a), ("target_port", b)] {
+            if let Some(port) = end.port {
+                let _ = write!(text, "<data key=\"{key}\">{port}</data>");
+            }
+        }
+        text.push_str("</edge>\n");
+    }
+    text.push_str("  </graph>\n</graphml>\n");
+    text
+}
+
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            // A reader would make a line feed of it.
+            '\r' => escaped.push_str("&#13;"),
+            _ => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+/// Reads a graph, and the description that is in those of ours. Nodes without a `kind` are network
+/// interfaces if they have one neighbour, and routers otherwise.
+pub(super) fn read(text: &str) -> Result<(Graph, Option<String>), Mistake> {
+    let options = ParsingOptions {
+        nodes_limit: MOST_ELEMENTS,
+        ..ParsingOptions::default()
+    };
+    let document = Document::parse_with_options(text, options)
+        .map_err(|error| (error.to_string(), at_row(text, error.pos())))?;
+    let root = document.root_element();
+    let graph = child(root, "graph").ok_or_else(|| {
+        let what = "there is no <graph> in a <graphml>".to_owned();
+        (what, root.range())
+    })?;
+    let names = keys(root);
+    let edges = children(graph, "edge")
+        .map(edge)
+        .collect::<Result<Vec<_>, _>>()?;
+    let mut degrees: BTreeMap<&str, usize> = BTreeMap::new();
+    for (_, ends) in &edges {
+        for id in ends {
+            *degrees.entry(*id).or_default() += 1;
+        }
+    }
+    let mut read = Graph {
+        title: graph.attribute("id").unwrap_or("graph").to_owned(),
+        counts_links: true,
+        ..Graph::default()
+    };
+    let mut places = BTreeMap::new();
+    for node in children(graph, "node") {
+        let id = node.attribute("id");
+        let id = id.ok_or_else(|| ("a node has no id".to_owned(), node.range()))?;
+        let name = data(node, &names, "name").unwrap_or(id).to_owned();
+        let is_nic = match data(node, &names, "kind") {
+            Some("nic" | "node" | "terminal") => true,
+            Some("router" | "switch") => false,
+            Some(other) => {
+                return Err((
+                    format!("`{other}` is no kind of node: router, nic"),
+                    node.range(),
+                ));
+            }
+            None => degrees.get(id).copied().unwrap_or(0) == 1,
+        };
+        let place = if is_nic {
+            read.nics.push(name);
+            Node::Nic(read.nics.len() - 1)
+        } else {
+            read.routers.push(name);
+            Node::Router(read.routers.len() - 1)
+        };
+        if places.insert(id, place).is_some() {
+            return Err((format!("there are two nodes `{id}`"), node.range()));
+        }
+    }
+    for (element, ends) in edges {
+        let mut link = Vec::new();
+        for (id, key) in ends.into_iter().zip(["source_port", "target_port"]) {
+            let node = places.get(id).copied();
+            let node = node.ok_or_else(|| (format!("there is no node `{id}`"), element.range()))?;
+            let port = data(element, &names, key).map(str::parse).transpose();
+            let port = port.map_err(|_| (format!("{key} is no port"), element.range()))?;
+            link.push(End { node, port });
+        }
+        read.links.push([link[0], link[1]]);
+    }
+    let description = data(graph, &names, "phitwire.description").map(str::to_owned);
+    Ok((read, description))
+}
+
+type Edge<'a, 'input> = (Element<'a, 'input>, [&'a str; 2]);
+
+fn edge<'a, 'input>(element: Element<'a, 'input>) -> Result<Edge<'a, 'input>, Mistake> {
+    let end = |key: &str| {
+        let id = element.attribute(key);
+        id.ok_or_else(|| (format!("an edge has no {key}"), element.range()))
+    };
+    Ok((element, [end("source")?, end("target")?]))
+}
+
+/// The names of attributes by the ids of their keys.
+fn keys<'a>(root: Element<'a, '_>) -> BTreeMap<&'a str, &'a str> {
+    let key = |key: Element<'a, '_>| Some((key.attribute("id")?, key.attribute("attr.name")?));
+    children(root, "key").filter_map(key).collect()
+}
+
+/// The value of the attribute called `name`.
+fn data<'a>(element: Element<'a, '_>, names: &BTreeMap<&str, &str>, name: &str) -> Option<&'a str> {
+    let mut all = children(element, "data");
+    let is_it = |data: &Element<'_, '_>| {
+        let key = data.attribute("key").unwrap_or_default();
+        names.get(key).copied().unwrap_or(key) == name
+    };
+    all.find(is_it).map(|data| data.text().unwrap_or_default())
+}
+
+fn children<'a, 'input: 'a>(
+    element: Element<'a, 'input>,
+    name: &'static str,
+) -> impl Iterator<Item = Element<'a, 'input>> {
+    element
+        .children()
+        .filter(move |child| child.tag_name().name() == name)
+}
+
+fn child<'a, 'input: 'a>(
+    element: Element<'a, 'input>,
+    name: &'static str,
+) -> Option<Element<'a, 'input>> {
+    children(element, name).next()
+}
+
+/// The byte at a row and column that count from one.
+fn at_row(text: &str, place: roxmltree::TextPos) -> std::ops::Range<usize> {
+    let rows = text
+        .split_inclusive('\n')
+        .take(place.row.saturating_sub(1) as usize);
+    let begin = rows.map(str::len).sum::<usize>() + place.col.saturating_sub(1) as usize;
+    let mut begin = begin.min(text.len());
+    while !text.is_char_boundary(begin) {
+        begin -= 1;
+    }
+    begin..begin
+}

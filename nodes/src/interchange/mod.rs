@@ -1,0 +1,161 @@
+//! Networks in the formats of other tools.
+//!
+//! | format | written | read | what it can say |
+//! |---|---|---|---|
+//! | GraphML | yes | yes | nodes, links with their ports, and the description itself |
+//! | JSON | yes | no | the same |
+//! | Graphviz | yes | no | what `topology show --format dot` draws |
+//! | BookSim's `anynet` | yes | yes | which router has which nodes and neighbours: no names, no ports, no second link between the same two |
+//! | containerlab | yes | no | a container for each node, with its process, and the links |
+//!
+//! What is read becomes a network of one of our machines, since a router has to know its ways: by
+//! the description in it or, in graphs of others, by being told which network it is, and compared
+//! with that link by link.
+
+mod anynet;
+mod containerlab;
+mod graph;
+mod graphml;
+
+use clap::ValueEnum;
+use miette::{Diagnostic, SourceSpan};
+use phitwire::net::Network;
+use serde_json::json;
+use thiserror::Error;
+
+pub use graph::{Difference, Graph};
+
+/// Formats that are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Written {
+    /// GraphML: networkx, Gephi, yEd, igraph
+    Graphml,
+    /// The language of Graphviz
+    Dot,
+    /// JSON, with the description in it
+    Json,
+    /// The network_file of BookSim's anynet
+    BooksimAnynet,
+    /// A topology of containerlab
+    Containerlab,
+}
+
+/// Formats that are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Readable {
+    /// GraphML
+    Graphml,
+    /// The network_file of BookSim's anynet
+    BooksimAnynet,
+}
+
+/// A network in another format, and what that format could not say of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Export {
+    /// The file.
+    pub text: String,
+    /// Sentences for people.
+    pub left_out: Vec<String>,
+}
+
+/// Why a network has no such file, or a file is not read.
+#[derive(Debug, Diagnostic, Error)]
+pub enum InterchangeError {
+    /// The format has no words for this network.
+    #[error("{0}")]
+    #[diagnostic(help("--format graphml and json take every network"))]
+    Unsayable(String),
+    /// A file with a mistake.
+    #[error("{message}")]
+    Mistake {
+        /// What is wrong.
+        message: String,
+        /// The file.
+        #[source_code]
+        text: miette::NamedSource<String>,
+        /// Where.
+        #[label("here")]
+        place: SourceSpan,
+    },
+    /// A graph of another tool that nobody has said the network of.
+    #[error(
+        "the file has {routers} routers and {nics} network interfaces, and does not say which network that is"
+    )]
+    #[diagnostic(help(
+        "name the network behind the file, as for `phitwire topology generate`: it is compared link by link"
+    ))]
+    Nameless {
+        /// Its routers.
+        routers: usize,
+        /// Its network interfaces.
+        nics: usize,
+    },
+}
+
+/// Writes a network, whose description is `description`, in another format.
+///
+/// # Errors
+/// [`InterchangeError::Unsayable`].
+pub fn export(
+    network: &dyn Network,
+    description: &str,
+    format: Written,
+) -> Result<Export, InterchangeError> {
+    let whole = |text: String| Export {
+        text,
+        left_out: Vec::new(),
+    };
+    let graph = Graph::of(network);
+    Ok(match format {
+        Written::Graphml => whole(graphml::write(&graph, description)),
+        Written::Dot => whole(network.dot()),
+        Written::Json => whole(as_json(&graph, description)),
+        Written::BooksimAnynet => anynet::write(&graph)?,
+        Written::Containerlab => containerlab::write(&graph),
+    })
+}
+
+/// Reads a file of another tool, called `name` in messages: the graph and, if it is one of ours, the
+/// description in it.
+///
+/// # Errors
+/// [`InterchangeError::Mistake`].
+pub fn read(
+    name: &str,
+    text: &str,
+    format: Readable,
+) -> Result<(Graph, Option<String>), InterchangeError> {
+    let read = match format {
+        Readable::Graphml => graphml::read(text),
+        Readable::BooksimAnynet => anynet::read(text).map(|graph| (graph, None)),
+    };
+    read.map_err(|(message, place)| InterchangeError::Mistake {
+        message,
+        text: miette::NamedSource::new(name, text.to_owned()),
+        place: place.into(),
+    })
+}
+
+/// What is wrong in a file, and where.
+type Mistake = (String, std::ops::Range<usize>);
+
+fn as_json(graph: &Graph, description: &str) -> String {
+    let nodes = graph.routers.iter().map(|name| (name, "router"));
+    let nodes = nodes.chain(graph.nics.iter().map(|name| (name, "nic")));
+    let end = |end: &graph::End| json!({ "node": graph.name(end.node), "port": end.port });
+    let links = graph.links.iter().enumerate();
+    let text = json!({
+        "format": "phitwire-topology",
+        "version": 1,
+        "name": graph.title,
+        "nodes": nodes.map(|(name, kind)| json!({ "name": name, "kind": kind })).collect::<Vec<_>>(),
+        "links": links
+            .map(|(id, [a, b])| json!({ "id": id, "a": end(a), "b": end(b) }))
+            .collect::<Vec<_>>(),
+        "description": description,
+    });
+    format!("{text:#}\n")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,318 @@
+//! IP over the fabric: what a TUN device of the network interface's namespace carries goes to other
+//! network interfaces as datagrams.
+//!
+//! Nothing but the kernel sees what a packet carries, and nobody repeats one: as on any wire.
+
+use std::io;
+use std::net::Ipv4Addr;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::str::FromStr;
+
+use phitwire::counters;
+use phitwire::device::{Device, DeviceError};
+use phitwire::net::LinkAddresses;
+use phitwire::nic::{DatagramError, Datagrams, MOST_DATAGRAM_BYTES, NoRoom, RemotePuts};
+use phitwire::time::Time;
+
+use crate::io::tun::Tun;
+
+/// The name of the device.
+pub const DEVICE: &str = "ip0";
+/// Packets taken from the kernel in one turn, so that it does not keep the fabric waiting.
+const PACKETS_PER_TURN: usize = 64;
+/// Where the destination stands in a header of IPv4 (RFC 791).
+const DESTINATION: std::ops::Range<usize> = 16..20;
+
+/// The addresses of a lab: processor N has the N + 1st behind the network's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Subnet {
+    network: u32,
+    prefix: u32,
+}
+
+impl Subnet {
+    /// Processors that it has addresses for: all but the first and the last.
+    fn addresses(self) -> u32 {
+        (u32::MAX >> self.prefix) - 1
+    }
+
+    /// The processor that has this address, if one may.
+    fn processor(self, address: Ipv4Addr) -> Option<u16> {
+        let place = u32::from(address).checked_sub(self.network)?;
+        let processor = place.checked_sub(1)?;
+        let processor = Some(processor).filter(|&processor| processor < self.addresses())?;
+        u16::try_from(processor).ok()
+    }
+}
+
+impl FromStr for Subnet {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("`{text}` is no network of IPv4 such as 10.77.0.0/16");
+        let (address, prefix) = text.split_once('/').ok_or_else(wrong)?;
+        let network: Ipv4Addr = address.parse().map_err(|_| wrong())?;
+        let prefix: u32 = prefix.parse().map_err(|_| wrong())?;
+        if !(8..=30).contains(&prefix) {
+            return Err(format!("`{text}`: the prefix has 8 to 30 bits"));
+        }
+        let network = u32::from(network);
+        if network & (u32::MAX >> prefix) != 0 {
+            return Err(format!("`{text}` has bits behind its prefix"));
+        }
+        if matches!(network >> 24, 0 | 127 | 224..) {
+            return Err(format!("`{text}` has no addresses of single hosts"));
+        }
+        let of_links = [0, usize::from(u16::MAX)].map(LinkAddresses::of);
+        let [first, last] = of_links.map(|link| link.expect("there are so many").a.into());
+        if network <= last && first <= network | u32::MAX >> prefix {
+            return Err(format!("`{text}` has addresses of the lab's links"));
+        }
+        Ok(Self { network, prefix })
+    }
+}
+
+counters! {
+    /// Packets between the kernel and the fabric.
+    pub struct IpCounters {
+        /// Packets that the kernel had for others.
+        sent,
+        /// Packets of others given to the kernel.
+        received,
+        /// Packets of the kernel's dropped: as many as may be were on their way to that processor.
+        dropped_full,
+        /// Packets of the kernel's dropped: the processor does not answer.
+        dropped_silent,
+        /// Packets of the kernel's dropped: for an address of no processor.
+        dropped_no_processor,
+        /// Packets of the kernel's dropped: not of IPv4.
+        dropped_not_ipv4,
+        /// Packets of others that the kernel did not take.
+        dropped_refused,
+    }
+}
+
+/// What a process is told of IP.
+#[derive(Clone, Copy, Debug)]
+pub struct IpConfig {
+    /// Addresses.
+    pub subnet: Subnet,
+    /// Network interfaces of the lab: one more than the highest number.
+    pub processors: u16,
+    /// Differs from that of every process before that was the same node.
+    pub nonce: u32,
+}
+
+/// The way between the kernel and the fabric.
+#[derive(Debug)]
+pub struct IpDoor {
+    /// `None` when somebody has removed it.
+    tun: Option<Tun>,
+    subnet: Subnet,
+    datagrams: Datagrams,
+    room: Vec<u8>,
+    counters: IpCounters,
+}
+
+impl IpDoor {
+    /// Opens the device of this network namespace, and makes room for packets in the memory of the
+    /// network interface.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn open(config: IpConfig, device: &mut dyn Device) -> Result<Self, OpenError> {
+        let (subnet, processors) = (config.subnet, config.processors);
+        let addresses = subnet.addresses();
+        if addresses < processors.into() {
+            return Err(OpenError::Subnet {
+                addresses,
+                processors,
+            });
+        }
+        let puts = device.need_remote_puts()?;
+        let datagrams = Datagrams::new(processors, config.nonce.into(), puts)?;
+        Ok(Self {
+            tun: Some(Tun::open(DEVICE).map_err(OpenError::Tun)?),
+            subnet,
+            datagrams,
+            room: vec![0; MOST_DATAGRAM_BYTES],
+            counters: IpCounters::default(),
+        })
+    }
+
+    /// What is readable when the kernel has packets.
+    pub fn fd(&self) -> Option<BorrowedFd<'_>> {
+        self.tun.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Calls `visit` with every counter.
+    pub fn for_each_counter(&self, mut visit: impl FnMut(&'static str, u64)) {
+        self.counters.for_each(&mut visit);
+        self.datagrams.counters().for_each(visit);
+    }
+
+    /// When [`pass`](Self::pass) is due although nothing has happened.
+    pub fn next_deadline(&self) -> Option<Time> {
+        self.datagrams.next_deadline()
+    }
+
+    /// Passes packets both ways; whether the fabric was given anything. When the device is gone,
+    /// packets of others are dropped.
+    pub fn pass(&mut self, now: Time, puts: &mut dyn RemotePuts) -> bool {
+        self.datagrams.hear(now, puts);
+        while let Some(bytes) = self.datagrams.receive(puts, &mut self.room) {
+            let packet = &self.room[..bytes];
+            let given = self
+                .tun
+                .as_mut()
+                .is_some_and(|tun| tun.send(packet).is_ok());
+            *match given {
+                true => &mut self.counters.received,
+                false => &mut self.counters.dropped_refused,
+            } += 1;
+        }
+        for _ in 0..PACKETS_PER_TURN {
+            let Some(tun) = &mut self.tun else {
+                break;
+            };
+            match tun.receive(&mut self.room) {
+                Ok(Some(bytes)) => *self.take(now, bytes) += 1,
+                Ok(None) => break,
+                Err(error) => {
+                    tracing::warn!(%error, "{DEVICE} is gone: this process carries no IP any more");
+                    self.tun = None;
+                }
+            }
+        }
+        self.datagrams.put(now, puts)
+    }
+
+    /// Sends a packet of the kernel's, and answers what to count it as.
+    fn take(&mut self, now: Time, bytes: usize) -> &mut u64 {
+        let packet = &self.room[..bytes];
+        let counters = &mut self.counters;
+        let processor = match self.subnet.way_of(packet) {
+            Ok(processor) => processor,
+            Err(Astray::NotIpv4) => return &mut counters.dropped_not_ipv4,
+            Err(Astray::NoProcessor) => return &mut counters.dropped_no_processor,
+        };
+        match self.datagrams.send(now, processor, packet) {
+            Ok(()) => &mut counters.sent,
+            Err(DatagramError::Full) => &mut counters.dropped_full,
+            Err(DatagramError::Silent(_)) => &mut counters.dropped_silent,
+            Err(DatagramError::NoProcessor(_)) => &mut counters.dropped_no_processor,
+            Err(DatagramError::Length(bytes)) => {
+                unreachable!("a packet with an address has bytes, and the room for {bytes}")
+            }
+        }
+    }
+}
+
+/// Why IP cannot be carried.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The network interface cannot carry it.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// Its memory is too small.
+    #[error("{0}; `memory_bytes` of the topology says how much there is")]
+    NoRoom(#[from] NoRoom),
+    /// The network is too small.
+    #[error(
+        "the subnet has addresses for {addresses} network interfaces, and there are {processors}"
+    )]
+    Subnet {
+        /// Those that it has.
+        addresses: u32,
+        /// Those that are needed.
+        processors: u16,
+    },
+    /// The device.
+    #[error("the TUN device {DEVICE}: {0}; up.sh --ip makes it, where /dev/net/tun is there")]
+    Tun(io::Error),
+}
+
+/// Why a packet goes nowhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Astray {
+    NotIpv4,
+    NoProcessor,
+}
+
+impl Subnet {
+    fn way_of(self, packet: &[u8]) -> Result<u16, Astray> {
+        let address = packet
+            .get(DESTINATION)
+            .and_then(|bytes| bytes.first_chunk());
+        match (packet.first().map(|byte| byte >> 4), address) {
+            (Some(4), Some(&address)) => {
+                let address: [u8; 4] = address;
+                self.processor(address.into()).ok_or(Astray::NoProcessor)
+            }
+            _ => Err(Astray::NotIpv4),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_those_of_processors() {
+        let subnet: Subnet = "10.77.0.0/24".parse().unwrap();
+        for (address, processor) in [
+            ("10.77.0.1", Some(0)),
+            ("10.77.0.254", Some(253)),
+            ("10.77.0.0", None),
+            ("10.77.0.255", None),
+            ("10.77.1.1", None),
+            ("10.76.0.1", None),
+        ] {
+            assert_eq!(
+                subnet.processor(address.parse().unwrap()),
+                processor,
+                "{address}"
+            );
+        }
+        for right in [
+            "10.0.0.0/8",
+            "198.20.0.0/16",
+            "198.16.0.0/15",
+            "223.255.255.252/30",
+        ] {
+            assert!(right.parse::<Subnet>().is_ok(), "{right}");
+        }
+        for wrong in [
+            "",
+            "10.77.0.0",
+            "10.77.0.0/31",
+            "10.77.0.1/24",
+            "x/16",
+            "::/16",
+            "256.1.1.0/24",
+            "0.0.0.0/8",
+            "127.0.0.0/16",
+            "224.0.0.0/8",
+            "255.255.0.0/16",
+            "198.18.0.0/15",
+            "198.19.255.0/24",
+            "198.0.0.0/8",
+        ] {
+            assert!(wrong.parse::<Subnet>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn packets_that_are_none_go_nowhere() {
+        let subnet: Subnet = "10.77.0.0/16".parse().unwrap();
+        let mut packet = vec![0; 20];
+        assert_eq!(subnet.way_of(&packet), Err(Astray::NotIpv4));
+        packet[0] = 0x45;
+        assert_eq!(subnet.way_of(&packet), Err(Astray::NoProcessor));
+        packet[16..].copy_from_slice(&[10, 77, 1, 1]);
+        assert_eq!(subnet.way_of(&packet), Ok(256));
+        assert_eq!(subnet.way_of(&packet[..19]), Err(Astray::NotIpv4));
+        assert_eq!(subnet.way_of(&[]), Err(Astray::NotIpv4));
+    }
+}

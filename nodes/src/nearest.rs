@@ -1,0 +1,27 @@
+//! What somebody may have meant.
+
+/// The most alike of `names` to what was written, if any is alike enough.
+pub fn nearest<'a, N: AsRef<str>>(written: &str, names: &'a [N]) -> Option<&'a str> {
+    /// How alike two names are, from 0 to 1, of which one may stand for the other.
+    const ENOUGH: f64 = 0.6;
+    let names = names.iter().map(AsRef::as_ref);
+    let likeness = names.map(|name| (strsim::normalized_damerau_levenshtein(written, name), name));
+    let best = likeness.max_by(|(a, _), (b, _)| a.total_cmp(b));
+    best.filter(|(likeness, _)| *likeness >= ENOUGH)
+        .map(|(_, name)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::nearest;
+
+    #[test]
+    fn a_slip_finds_its_name_and_nonsense_finds_none() {
+        let names = ["chip.quiesced", "chip.cycle", "nic0", "nic10"];
+        assert_eq!(nearest("chip.quiesed", &names), Some("chip.quiesced"));
+        assert_eq!(nearest("cihp.cycle", &names), Some("chip.cycle"));
+        assert_eq!(nearest("nci10", &names), Some("nic10"));
+        assert_eq!(nearest("elephant", &names), None);
+        assert_eq!(nearest("x", &[] as &[&str]), None);
+    }
+}

@@ -1,0 +1,211 @@
+//! Recordings in files.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::path::Path;
+
+use flate2::Compression;
+use flate2::read::MultiGzDecoder;
+use flate2::write::GzEncoder;
+use serde::Serialize;
+use thiserror::Error;
+
+use super::header::{Header, HeaderError};
+use super::state::{Fault, Line, State};
+
+/// The longest line of a file in bytes, once it is unpacked.
+const LONGEST_LINE: u64 = 64 << 20;
+/// Bytes of all lines at most: what little file can make a reader keep.
+const MOST_BYTES: u64 = 1 << 30;
+
+/// Why a recording cannot be read.
+#[derive(Debug, Error)]
+pub enum FileError {
+    /// It cannot be read at all.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// It is something else.
+    #[error("it is no recording: {0}; `phitwire record` and `phitwire sim --record` write some")]
+    NoRecording(String),
+    /// Its header is wrong.
+    #[error("line 1, the header: {0}")]
+    Header(#[from] HeaderError),
+    /// A line is none.
+    #[error("line {0}: {1}")]
+    Syntax(u64, String),
+    /// A line does not follow those before it.
+    #[error("line {0}: {1}")]
+    Fault(u64, Fault),
+    /// Too large.
+    #[error("line {0}: the recording is larger than {1} MiB there, unpacked")]
+    TooLarge(u64, u64),
+}
+
+/// Writes a recording.
+#[derive(Debug)]
+pub struct Writer<W: Write> {
+    out: GzEncoder<W>,
+}
+
+impl Writer<File> {
+    /// Begins a file.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn create(path: &Path, header: &Header) -> io::Result<Self> {
+        Self::new(File::create(path)?, header)
+    }
+}
+
+impl<W: Write> Writer<W> {
+    /// Begins a recording.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn new(out: W, header: &Header) -> io::Result<Self> {
+        let out = GzEncoder::new(out, Compression::fast());
+        let mut writer = Self { out };
+        writer.json(header)?;
+        Ok(writer)
+    }
+
+    fn json(&mut self, value: &impl Serialize) -> io::Result<()> {
+        serde_json::to_writer(&mut self.out, value)?;
+        self.out.write_all(b"\n")
+    }
+
+    /// Adds a line.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn line(&mut self, line: &Line) -> io::Result<()> {
+        self.json(line)
+    }
+
+    /// Sees to it that all lines so far are in the file and can be read.
+    ///
+    /// # Errors
+    /// When they cannot be written.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+
+    /// Ends the recording.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn finish(self) -> io::Result<W> {
+        self.out.finish()
+    }
+}
+
+/// A recording that was read.
+#[derive(Debug)]
+pub struct Recording {
+    /// What there is.
+    pub header: Header,
+    /// Moments in it.
+    pub moments: u64,
+    /// All of it that can be read, as a whole file.
+    pub packed: Vec<u8>,
+    /// Why it ends before its end, if it does: it was cut off, or damaged there.
+    pub cut: Option<String>,
+}
+
+/// Reads a recording, and checks all of it. One that was cut off is read up to the cut. What is kept of
+/// it is packed, so that little file does not need much memory.
+///
+/// # Errors
+/// See [`FileError`].
+pub fn read(from: impl Read) -> Result<Recording, FileError> {
+    let mut input = BufReader::new(from);
+    if !input.fill_buf()?.starts_with(&[0x1f, 0x8b]) {
+        return Err(FileError::NoRecording(
+            "it is not packed by gzip".to_owned(),
+        ));
+    }
+    let mut lines = Lines {
+        input: BufReader::with_capacity(1 << 16, MultiGzDecoder::new(input)),
+        number: 0,
+        bytes: 0,
+    };
+    let first = match lines.next()? {
+        Next::Line(first) => first,
+        Next::End => return Err(FileError::NoRecording("it is empty".to_owned())),
+        Next::Cut(why) => return Err(FileError::NoRecording(why)),
+    };
+    let header: Header = serde_json::from_slice(&first)
+        .map_err(|error| FileError::NoRecording(format!("its first line is no header: {error}")))?;
+    header.check()?;
+    let mut state = State::new(&header);
+    let mut packer = GzEncoder::new(Vec::new(), Compression::fast());
+    let mut pack = |text: &[u8]| -> io::Result<()> {
+        packer.write_all(text)?;
+        packer.write_all(b"\n")
+    };
+    pack(&first)?;
+    let (mut moments, mut cut) = (0, None);
+    loop {
+        match lines.next()? {
+            Next::Line(text) => {
+                let line: Line = serde_json::from_slice(&text)
+                    .map_err(|error| FileError::Syntax(lines.number, error.to_string()))?;
+                state
+                    .apply(&line)
+                    .map_err(|fault| FileError::Fault(lines.number, fault))?;
+                pack(&text)?;
+                moments += 1;
+            }
+            Next::End => break,
+            Next::Cut(why) => {
+                cut = Some(why);
+                break;
+            }
+        }
+    }
+    Ok(Recording {
+        header,
+        moments,
+        packed: packer.finish()?,
+        cut,
+    })
+}
+
+/// The lines of a packed file.
+struct Lines<R> {
+    input: BufReader<R>,
+    /// The line that was read last, from one on.
+    number: u64,
+    bytes: u64,
+}
+
+enum Next {
+    Line(Vec<u8>),
+    End,
+    Cut(String),
+}
+
+impl<R: Read> Lines<R> {
+    fn next(&mut self) -> Result<Next, FileError> {
+        let mut line = Vec::new();
+        let room = LONGEST_LINE.min(MOST_BYTES - self.bytes);
+        self.number += 1;
+        let number = self.number;
+        let read = (&mut self.input)
+            .take(room + 1)
+            .read_until(b'\n', &mut line);
+        if line.len() as u64 > room {
+            return Err(FileError::TooLarge(number, room >> 20));
+        }
+        self.bytes += line.len() as u64;
+        Ok(match read {
+            Ok(0) => Next::End,
+            Ok(_) if line.last() == Some(&b'\n') => {
+                line.pop();
+                Next::Line(line)
+            }
+            Ok(_) => Next::Cut(format!("it was cut off in line {number}")),
+            Err(error) => Next::Cut(format!("it ends or is damaged in line {number}: {error}")),
+        })
+    }
+}

@@ -1,0 +1,222 @@
+//! The numbers at one moment, and the lines that change them.
+
+use phitwire::device::pipeline::Stage;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::header::{Event, Header};
+
+/// Numbers at most: 64 MiB of them.
+const MOST_NUMBERS: usize = 8 << 20;
+/// Texts at most, and their longest.
+const MOST_TEXTS: usize = 1 << 16;
+const LONGEST_TEXT: usize = 4_096;
+/// Events of a line at most.
+const MOST_EVENTS: usize = 1 << 16;
+/// Stages of a node, channels of a stage and places of it at most.
+const MOST_PARTS: usize = 4_096;
+
+/// What has changed since the line before.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Line {
+    /// When, by the clock of the header.
+    pub t: u64,
+    /// Texts that have not been used before; the first of all is number 1, and 0 is none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub s: Vec<String>,
+    /// Nodes whose stages begin to be told of, or to be told of otherwise than before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub p: Vec<PlacedStages>,
+    /// In pairs: how much further on the next number is that has changed (from the last one, or from
+    /// one before the first), and by how much it has.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub v: Vec<i64>,
+    /// What has happened.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub e: Vec<Event>,
+}
+
+/// The stages of a node, whose numbers come behind all others that there are: of each stage the
+/// stalls, then what each place holds of each channel.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlacedStages {
+    /// The place of the node in the list of nodes.
+    pub node: u32,
+    /// Where the numbers begin.
+    pub at: usize,
+    /// The stages. Where nothing is said of stalls, none are counted; what places hold is nothing
+    /// here.
+    pub stages: Vec<Stage>,
+}
+
+impl PlacedStages {
+    /// How many numbers they have.
+    pub fn numbers(&self) -> usize {
+        let of = |stage: &Stage| 1 + stage.places.len() * stage.channels.len();
+        self.stages.iter().map(of).sum()
+    }
+}
+
+/// Why a line cannot follow.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Fault {
+    /// Time runs backwards.
+    #[error("time {0} comes after {1}")]
+    Backwards(u64, u64),
+    /// A number that there is not.
+    #[error("a number is changed that there is not: there are {0}")]
+    NoSuchNumber(usize),
+    /// Half a pair.
+    #[error("`v` has an odd number of numbers; they come in pairs")]
+    Odd,
+    /// Too much of something.
+    #[error("there are more than {1} {0}")]
+    TooMany(&'static str, usize),
+    /// Stages that are not at the end of all numbers, or of no node.
+    #[error("stages are put where they cannot be: at {at} for node {node}")]
+    Misplaced {
+        /// The node.
+        node: u32,
+        /// Where.
+        at: usize,
+    },
+}
+
+/// All numbers at one moment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct State {
+    /// The time.
+    pub t: u64,
+    /// The numbers.
+    pub numbers: Vec<i64>,
+    /// The texts; number 1 is the first.
+    pub texts: Vec<String>,
+    /// All stages that were told of, in the order of their numbers.
+    placed: Vec<PlacedStages>,
+    /// The place there of the latest ones of each node.
+    latest: Vec<Option<usize>>,
+}
+
+impl State {
+    /// Nothing has been told yet.
+    pub fn new(header: &Header) -> Self {
+        Self {
+            t: 0,
+            numbers: vec![0; header.numbers()],
+            texts: Vec::new(),
+            placed: Vec::new(),
+            latest: vec![None; header.nodes.len()],
+        }
+    }
+
+    /// The stages of a node, once it has told of them.
+    pub fn stages(&self, node: usize) -> Option<&PlacedStages> {
+        Some(&self.placed[(*self.latest.get(node)?)?])
+    }
+
+    /// Goes on by a line.
+    ///
+    /// # Errors
+    /// See [`Fault`]. The state is of no use then.
+    pub fn apply(&mut self, line: &Line) -> Result<(), Fault> {
+        if line.t < self.t {
+            return Err(Fault::Backwards(line.t, self.t));
+        }
+        if line.e.len() > MOST_EVENTS {
+            return Err(Fault::TooMany("events in a line", MOST_EVENTS));
+        }
+        self.t = line.t;
+        let is_long = |text: &String| text.len() > LONGEST_TEXT;
+        if line.s.iter().any(is_long) || self.texts.len() + line.s.len() > MOST_TEXTS {
+            return Err(Fault::TooMany("texts, or bytes in one", LONGEST_TEXT));
+        }
+        self.texts.extend_from_slice(&line.s);
+        for placed in &line.p {
+            self.place(placed)?;
+        }
+        if !line.v.len().is_multiple_of(2) {
+            return Err(Fault::Odd);
+        }
+        let mut at = -1_i64;
+        for pair in line.v.chunks_exact(2) {
+            let next = at.checked_add(pair[0]).filter(|&next| next > at);
+            let number = next
+                .and_then(|next| usize::try_from(next).ok())
+                .and_then(|next| self.numbers.get_mut(next));
+            let Some(number) = number else {
+                return Err(Fault::NoSuchNumber(self.numbers.len()));
+            };
+            *number = number.wrapping_add(pair[1]);
+            at += pair[0];
+        }
+        Ok(())
+    }
+
+    fn place(&mut self, placed: &PlacedStages) -> Result<(), Fault> {
+        let misplaced = Fault::Misplaced {
+            node: placed.node,
+            at: placed.at,
+        };
+        let parts = placed.stages.iter().flat_map(|stage| {
+            [
+                stage.channels.len(),
+                stage.places.len(),
+                stage.capacity.len(),
+            ]
+        });
+        if placed.stages.len() > MOST_PARTS || parts.max().unwrap_or(0) > MOST_PARTS {
+            return Err(Fault::TooMany("stages, channels or places", MOST_PARTS));
+        }
+        let end = self.numbers.len() + placed.numbers();
+        if end > MOST_NUMBERS {
+            return Err(Fault::TooMany("numbers", MOST_NUMBERS));
+        }
+        if placed.at != self.numbers.len() {
+            return Err(misplaced);
+        }
+        let slot = self.latest.get_mut(placed.node as usize);
+        *slot.ok_or(misplaced)? = Some(self.placed.len());
+        self.placed.push(placed.clone());
+        self.numbers.resize(end, 0);
+        Ok(())
+    }
+
+    /// The line that leads here from where nothing has been told. Lines that follow this state follow
+    /// it as well.
+    pub fn whole(&self) -> Line {
+        Line {
+            t: self.t,
+            s: self.texts.clone(),
+            p: self.placed.clone(),
+            v: changes(&[], &self.numbers),
+            e: Vec::new(),
+        }
+    }
+
+    /// Makes room for the stages of a node; where their numbers begin. `None` if there is no more.
+    pub(super) fn add(&mut self, node: usize, stages: Vec<Stage>) -> Option<&PlacedStages> {
+        let placed = PlacedStages {
+            node: node as u32,
+            at: self.numbers.len(),
+            stages,
+        };
+        self.place(&placed).ok()?;
+        self.placed.last()
+    }
+}
+
+/// The pairs that lead from one row of numbers to another, which may be longer.
+pub(super) fn changes(from: &[i64], to: &[i64]) -> Vec<i64> {
+    let mut pairs = Vec::new();
+    let mut last = -1;
+    for (at, &number) in to.iter().enumerate() {
+        let old = from.get(at).copied().unwrap_or(0);
+        if number != old {
+            pairs.extend([at as i64 - last, number.wrapping_sub(old)]);
+            last = at as i64;
+        }
+    }
+    pairs
+}

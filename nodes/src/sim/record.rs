@@ -1,0 +1,182 @@
+//! A simulation as a recording.
+
+use std::cell::RefCell;
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::rc::Rc;
+
+use phitwire::net::Network;
+use phitwire::sim::direct::{ConfigError, EndSnapshot, Links, Run, Snapshot};
+
+use crate::recording::{
+    Clock, Encoder, EndField, EndMoment, Event, Header, Moment, NodeMoment, Source, Writer,
+};
+
+/// Snapshots in a second to those who look at the recording.
+const PER_SECOND: u64 = 10;
+
+/// Writes what is seen of a run.
+#[derive(Debug)]
+pub struct Record {
+    inner: Rc<RefCell<Inner>>,
+    every: u64,
+}
+
+#[derive(Debug)]
+struct Inner {
+    writer: Option<Writer<File>>,
+    encoder: Encoder,
+    /// Whether each end was up.
+    up: Vec<bool>,
+    lines: u64,
+    failed: Option<io::Error>,
+}
+
+impl Record {
+    /// A recording of `network` in a file, with a moment every so many cycles.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn create(
+        file: &Path,
+        network: &dyn Network,
+        links: Links,
+        every: u64,
+    ) -> io::Result<Self> {
+        let clock = Clock {
+            unit: "cycles".to_owned(),
+            per_second: (PER_SECOND * every) as f64,
+            begin_ms: None,
+        };
+        let mut header = Header::new(network, network.name(), Source::Sim, clock);
+        if links == Links::Direct {
+            // A link takes a phit in a cycle.
+            "phits".clone_into(&mut header.carried);
+            header.full = Some(1.0);
+        }
+        let inner = Inner {
+            writer: Some(Writer::create(file, &header)?),
+            up: vec![true; 2 * header.links.len()],
+            encoder: Encoder::new(header),
+            lines: 0,
+            failed: None,
+        };
+        Ok(Self {
+            inner: Rc::new(RefCell::new(inner)),
+            every,
+        })
+    }
+
+    /// Looks on while `run` goes on.
+    ///
+    /// # Errors
+    /// When the network is of another machine.
+    pub fn watch(&self, run: &mut dyn Run, network: &dyn Network) -> Result<(), ConfigError> {
+        let inner = Rc::clone(&self.inner);
+        let tell = move |shot| inner.borrow_mut().tell(shot);
+        run.watch(network, self.every, Box::new(tell))
+    }
+
+    /// Ends the recording; how many moments are in it.
+    ///
+    /// # Errors
+    /// When it could not be written.
+    pub fn finish(self) -> io::Result<u64> {
+        let mut inner = self.inner.borrow_mut();
+        if let Some(error) = inner.failed.take() {
+            return Err(error);
+        }
+        if let Some(writer) = inner.writer.take() {
+            writer.finish()?;
+        }
+        Ok(inner.lines)
+    }
+}
+
+impl Inner {
+    fn tell(&mut self, shot: Snapshot) {
+        let events = self.events(&shot);
+        let mut moment = Moment {
+            ends: Vec::with_capacity(shot.ends.len()),
+            nodes: vec![NodeMoment::default(); self.encoder.header().nodes.len()],
+        };
+        for place in 0..shot.ends.len() {
+            let end = shot.ends[place].as_ref();
+            let other = shot.ends[place ^ 1].as_ref();
+            moment.ends.push(end.map(|end| moment_of(end, other)));
+        }
+        for (chip, report) in shot.routers {
+            // Routers come first, in the order of their numbers.
+            if let Some(node) = moment.nodes.get_mut(chip as usize) {
+                node.pipeline = Some(report);
+            }
+        }
+        let line = self.encoder.line(shot.cycle, &moment, events);
+        if let Some(writer) = &mut self.writer
+            && let Err(error) = writer.line(&line)
+        {
+            self.failed.get_or_insert(error);
+            self.writer = None;
+        }
+        self.lines += 1;
+    }
+
+    /// Links that have gone down, or come back.
+    fn events(&mut self, shot: &Snapshot) -> Vec<Event> {
+        let mut events = Vec::new();
+        for (place, end) in shot.ends.iter().enumerate() {
+            let Some(end) = end else {
+                continue;
+            };
+            let was_up = std::mem::replace(&mut self.up[place], end.up);
+            if was_up != end.up && place % 2 == 0 {
+                let (kind, text) = match end.up {
+                    true => ("link-up", "it is up"),
+                    false => ("link-down", "it is down"),
+                };
+                events.push(Event {
+                    kind: kind.to_owned(),
+                    node: None,
+                    link: Some(place as u32 / 2),
+                    text: text.to_owned(),
+                });
+            }
+        }
+        events
+    }
+}
+
+fn moment_of(end: &EndSnapshot, other: Option<&EndSnapshot>) -> EndMoment {
+    let mut moment = EndMoment {
+        state: match end.up {
+            true => "active".to_owned(),
+            false => "down".to_owned(),
+        },
+        ..EndMoment::default()
+    };
+    let mut set = |field: EndField, value: u64| moment.numbers[field as usize] = value as i64;
+    set(EndField::Up, end.up.into());
+    set(EndField::RxLanes, end.lanes[0].into());
+    set(EndField::TxLanes, end.lanes[1].into());
+    set(EndField::Carried, end.carried);
+    // What is handed over arrives.
+    let arrived = other.map_or(0, |other| other.carried);
+    set(EndField::Received, end.received.unwrap_or(arrived));
+    set(EndField::Sent, end.sent);
+    set(EndField::Resent, end.resent);
+    set(EndField::BadChecks, end.bad_checks);
+    set(EndField::Window, end.window);
+    let credits = EndField::Credits as usize;
+    for (vc, (&left, &offer)) in end
+        .credits
+        .iter()
+        .zip(&end.offers)
+        .take(EndField::VCS)
+        .enumerate()
+    {
+        moment.numbers[credits + vc] = left.into();
+        moment.numbers[credits + EndField::VCS + vc] = offer.into();
+    }
+    moment
+}

@@ -1,0 +1,260 @@
+//! A packet's way and times, as they are told: put together from what routers have written down,
+//! as a table, as JSON, and for Perfetto.
+
+pub mod live;
+pub mod perfetto;
+pub mod table;
+
+use phitwire::net::{Followed, Hop, Network, NodeRef, Peers, Sightings, Way};
+use phitwire::trace::{Choice, Passage};
+use serde::Serialize;
+
+/// The version of the JSON.
+pub const VERSION: u32 = 1;
+
+/// In what times are told.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Unit {
+    /// What it is called.
+    pub name: &'static str,
+    /// Picoseconds of one.
+    pub ps: u64,
+}
+
+impl Unit {
+    /// Nanoseconds.
+    pub const NS: Self = Self {
+        name: "ns",
+        ps: 1_000,
+    };
+
+    /// A span of picoseconds.
+    fn of(self, ps: i128) -> f64 {
+        ps as f64 / self.ps as f64
+    }
+}
+
+/// A traced packet and its answer.
+#[derive(Clone, Debug, Serialize)]
+pub struct Trace {
+    /// See [`VERSION`].
+    pub version: u32,
+    /// Where: `lab NAME` or `sim TOPOLOGY`.
+    pub source: String,
+    /// Of all times, which count from the moment at which the packet was sent or born.
+    pub unit: Unit,
+    /// The network interface that it came from.
+    pub from: String,
+    /// The one that it went to.
+    pub to: String,
+    /// What it did.
+    pub operation: String,
+    /// What routers know it by.
+    pub identity: u64,
+    /// How it ended, for whom sent it.
+    pub outcome: String,
+    /// When.
+    pub ended: Option<f64>,
+    /// Its ways there and, where there is an answer, back.
+    pub ways: Vec<WayTold>,
+    /// What could not be found out, and why.
+    pub notes: Vec<String>,
+}
+
+/// One way.
+#[derive(Clone, Debug, Serialize)]
+pub struct WayTold {
+    /// `request` or `response`.
+    pub kind: &'static str,
+    /// The network interfaces that it goes from and to.
+    pub from: String,
+    /// See `from`.
+    pub to: String,
+    /// When it began, if that is known.
+    pub began: Option<f64>,
+    /// When it came there, if that is known.
+    pub came: Option<f64>,
+    /// Its routers.
+    pub hops: Vec<HopTold>,
+    /// How it ends: `delivered`, or where it was last seen.
+    pub end: String,
+    /// Whether it came where it was to go.
+    pub delivered: bool,
+}
+
+/// A router on a way.
+#[derive(Clone, Debug, Serialize)]
+pub struct HopTold {
+    /// Its name.
+    pub router: String,
+    /// The port by which the packet came, and the virtual channel.
+    pub in_port: u8,
+    /// See `in_port`.
+    pub in_vc: u8,
+    /// Phits or flits of the packet, where its header says.
+    pub units: Option<u8>,
+    /// When its header came.
+    pub arrived: Option<f64>,
+    /// How long it took from the last place.
+    pub link: Option<f64>,
+    /// The stages that it passed.
+    pub stages: Vec<StageTold>,
+    /// What was decided.
+    pub choices: Vec<Choice>,
+    /// The port by which it left, and the virtual channel.
+    pub out_port: Option<u8>,
+    /// See `out_port`.
+    pub out_vc: Option<u8>,
+    /// Where that leads: `NODE:PORT`.
+    pub next: Option<String>,
+    /// What that port's link sent again until everything before was acknowledged.
+    pub resent: Option<u64>,
+}
+
+/// A stage.
+#[derive(Clone, Debug, Serialize)]
+pub struct StageTold {
+    /// What it is called.
+    pub stage: String,
+    /// When the packet left it.
+    pub left: f64,
+    /// How long it was there; unknown where its arrival is.
+    pub time: Option<f64>,
+    /// How much of that it waited for others.
+    pub wait: Option<f64>,
+}
+
+/// A way with its ends in time.
+#[derive(Clone, Copy, Debug)]
+pub struct Ends {
+    /// When the packet began its way.
+    pub began_ps: Option<u64>,
+    /// When it came there.
+    pub came_ps: Option<u64>,
+}
+
+/// What is the same of all ways of a trace.
+#[derive(Clone, Copy, Debug)]
+pub struct Teller<'a> {
+    /// The network.
+    pub network: &'a dyn Network,
+    /// Its links.
+    pub peers: &'a Peers,
+    /// What routers have written down.
+    pub seen: &'a Sightings,
+    /// In what times are told.
+    pub unit: Unit,
+    /// When the packet was sent or born.
+    pub zero_ps: u64,
+}
+
+impl Teller<'_> {
+    /// A moment.
+    pub fn at(&self, ps: u64) -> f64 {
+        self.unit.of(i128::from(ps) - i128::from(self.zero_ps))
+    }
+
+    fn name(&self, node: NodeRef) -> String {
+        self.network.node_name(node).into_owned()
+    }
+
+    /// Follows a packet and tells its way. The time at which it was last seen, for what comes after.
+    pub fn tell(&self, packet: Followed, ends: Ends) -> (WayTold, Option<u64>) {
+        let (hops, way) = self.peers.follow(packet, self.seen);
+        let last_ps = hops.last().and_then(|hop| hop.passage.last_ps());
+        let mut before = ends.began_ps;
+        let told = hops.iter().map(|hop| self.hop(hop, &mut before)).collect();
+        let delivered = way == Way::Delivered;
+        let told = WayTold {
+            kind: if packet.response {
+                "response"
+            } else {
+                "request"
+            },
+            from: self.name(packet.from),
+            to: self.name(packet.to),
+            began: ends.began_ps.map(|ps| self.at(ps)),
+            came: ends.came_ps.filter(|_| delivered).map(|ps| self.at(ps)),
+            end: self.end(&packet, &hops, &way),
+            hops: told,
+            delivered,
+        };
+        (told, last_ps)
+    }
+
+    fn hop(&self, hop: &Hop, before: &mut Option<u64>) -> HopTold {
+        let passage = &hop.passage;
+        let link = passage.arrived_ps.zip(*before);
+        let link = link.map(|(came, left)| self.unit.of(i128::from(came) - i128::from(left)));
+        *before = passage.last_ps();
+        HopTold {
+            router: self.name(hop.router),
+            in_port: passage.port,
+            in_vc: passage.vc,
+            units: passage.units,
+            arrived: passage.arrived_ps.map(|ps| self.at(ps)),
+            link,
+            stages: self.stages(passage),
+            choices: passage.choices.clone(),
+            out_port: passage.departure.map(|out| out.port),
+            out_vc: passage.departure.map(|out| out.vc),
+            next: hop.to.map(|end| self.network.end_name(end)),
+            resent: passage.departure.and_then(|out| out.resent),
+        }
+    }
+
+    fn stages(&self, passage: &Passage) -> Vec<StageTold> {
+        let steps = passage.steps.iter().zip(passage.stays());
+        let told = steps.map(|(step, (stage, _, both))| StageTold {
+            stage: stage.to_owned(),
+            left: self.at(step.left_ps),
+            time: both.map(|[time, _]| self.unit.of(time.into())),
+            wait: both.map(|[_, wait]| self.unit.of(wait.into())),
+        });
+        told.collect()
+    }
+
+    /// The end of a way in words.
+    fn end(&self, packet: &Followed, hops: &[Hop], way: &Way) -> String {
+        let last = hops.last().map(|hop| (self.name(hop.router), hop));
+        let Some((last, hop)) = last else {
+            let from = self.name(packet.from);
+            return match way {
+                Way::Unasked(router) => format!(
+                    "unknown: router {} next to {from} does not answer",
+                    self.name(*router)
+                ),
+                _ => format!("not seen: no router next to {from} has seen it"),
+            };
+        };
+        let out = hop
+            .to
+            .map_or(String::new(), |end| self.network.end_name(end));
+        let port = hop.passage.departure.map_or(0, |out| out.port);
+        match way {
+            Way::Delivered => "delivered".to_owned(),
+            Way::Misdelivered(node) => format!("delivered to {} instead", self.name(*node)),
+            Way::NotSeen => "not seen".to_owned(),
+            Way::Inside => match hop.passage.steps.last() {
+                Some(step) => format!("last seen inside {last}, behind its {}", step.stage),
+                None => format!(
+                    "last seen inside {last}, at the front of the queue of port {}",
+                    hop.passage.port
+                ),
+            },
+            Way::Discarded(why) => format!("thrown away by {last}: {why}"),
+            Way::OnLink { acknowledged } => format!(
+                "last seen leaving {last} by port {port} for {out}, {}",
+                match acknowledged {
+                    true => "whose link has acknowledged it, and where it was not seen since",
+                    false => "which has not acknowledged it",
+                }
+            ),
+            Way::Unasked(router) => format!(
+                "last seen leaving {last} by port {port} for {out}; {} does not answer",
+                self.name(*router)
+            ),
+            Way::Endless => format!("goes round in circles; last seen leaving {last}"),
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! A trace as a table, a line per stage.
+
+use std::fmt::Write as _;
+
+use phitwire::text_table::TextTable;
+use phitwire::trace::{Candidate, Choice};
+
+use super::{HopTold, Trace, WayTold};
+
+/// The trace for people.
+pub fn render(trace: &Trace) -> String {
+    let mut text = format!(
+        "{}: {} from {} to {}, known by {:#x}: {}",
+        trace.source, trace.operation, trace.from, trace.to, trace.identity, trace.outcome
+    );
+    if let Some(ended) = trace.ended {
+        let _ = write!(text, " after {} {}", number(ended), trace.unit.name);
+    }
+    text.push('\n');
+    for way in &trace.ways {
+        let _ = write!(
+            text,
+            "\n{} from {} to {}: {}\n",
+            way.kind, way.from, way.to, way.end
+        );
+        text.push_str(&table(way, trace.unit.name));
+    }
+    for note in &trace.notes {
+        let _ = write!(text, "\nnote: {note}");
+    }
+    if !trace.notes.is_empty() {
+        text.push('\n');
+    }
+    text
+}
+
+fn table(way: &WayTold, unit: &str) -> String {
+    let at = format!("at {unit}");
+    let mut table = TextTable::new(&[at.as_str(), "where", "stage", "time", "wait", "what"]);
+    if let Some(began) = way.began {
+        let what = format!("{} sends it", way.from);
+        table.row([
+            number(began),
+            way.from.clone(),
+            String::new(),
+            String::new(),
+            String::new(),
+            what,
+        ]);
+    }
+    for hop in &way.hops {
+        hop_rows(&mut table, hop);
+    }
+    if let (true, Some(came)) = (way.delivered, way.came) {
+        let left = way.hops.last().and_then(|hop| hop.stages.last());
+        let link = left.map_or(String::new(), |stage| number(came - stage.left));
+        table.row([
+            number(came),
+            way.to.clone(),
+            "link".into(),
+            link,
+            String::new(),
+            "it is there".into(),
+        ]);
+    }
+    table.render()
+}
+
+fn hop_rows(table: &mut TextTable, hop: &HopTold) {
+    let by = format!("in by port {} VC {}", hop.in_port, hop.in_vc);
+    let units = hop
+        .units
+        .map_or(String::new(), |units| format!(", {units} flits"));
+    table.row([
+        hop.arrived.map_or("-".into(), number),
+        hop.router.clone(),
+        "link".into(),
+        hop.link.map_or("-".into(), number),
+        String::new(),
+        by + &units,
+    ]);
+    // What is decided behind the first queue has to do with the row buffers.
+    let (later, first): (Vec<_>, Vec<_>) = hop.choices.iter().partition(|of| of.among == "row");
+    let (mut first, mut later) = (first.into_iter(), later.into_iter());
+    let last = hop.stages.len().saturating_sub(1);
+    for (index, stage) in hop.stages.iter().enumerate() {
+        // Decisions are taken from the first queue on that is not only a way in.
+        let mut what: Vec<String> = Vec::new();
+        if !stage.stage.ends_with(" in") {
+            what.extend(first.by_ref().map(told));
+        }
+        if index > 0 && !stage.stage.starts_with("input") {
+            what.extend(later.by_ref().map(told));
+        }
+        if index == last {
+            what.extend(leaving(hop));
+        }
+        let mut what = what.into_iter();
+        table.row([
+            number(stage.left),
+            hop.router.clone(),
+            stage.stage.clone(),
+            stage.time.map_or("-".into(), number),
+            stage.wait.map_or("-".into(), number),
+            what.next().unwrap_or_default(),
+        ]);
+        for more in what {
+            let none = String::new;
+            table.row([none(), none(), none(), none(), none(), more]);
+        }
+    }
+    // Of a packet that has not left a stage yet.
+    for choice in first.chain(later) {
+        let none = String::new;
+        table.row([
+            "-".into(),
+            hop.router.clone(),
+            none(),
+            none(),
+            none(),
+            told(choice),
+        ]);
+    }
+}
+
+fn leaving(hop: &HopTold) -> Option<String> {
+    let (port, vc) = (hop.out_port?, hop.out_vc?);
+    let next = hop.next.as_deref().unwrap_or("nowhere");
+    let resent = match hop.resent {
+        Some(1..) => format!(", which sent {} again", hop.resent.unwrap_or(0)),
+        _ => String::new(),
+    };
+    Some(format!("out by port {port} VC {vc} to {next}{resent}"))
+}
+
+/// A decision in a line.
+pub fn told(choice: &Choice) -> String {
+    const MOST: usize = 8;
+    let named = |candidate: &Candidate| {
+        let mut text = candidate.number.to_string();
+        let mut facts = Vec::new();
+        if !candidate.kind.is_empty() {
+            facts.push(candidate.kind.to_string());
+        }
+        facts.extend(candidate.load.map(|load| format!("load {load}")));
+        facts.extend(candidate.cost.map(|cost| format!("costs {cost}")));
+        if !facts.is_empty() {
+            let _ = write!(text, " ({})", facts.join(", "));
+        }
+        text
+    };
+    let shown = choice.candidates.iter().take(MOST).map(named);
+    let mut all = shown.collect::<Vec<_>>().join(", ");
+    if choice.candidates.len() > MOST {
+        let _ = write!(all, " and {} more", choice.candidates.len() - MOST);
+    }
+    let winner = match choice.winner {
+        u8::MAX => "none yet".to_owned(),
+        winner => winner.to_string(),
+    };
+    let times = match choice.times {
+        0 | 1 => String::new(),
+        times => format!(", decided {times} times"),
+    };
+    format!(
+        "{} {winner} of {all}: {} [{}{times}]",
+        choice.among, choice.why, choice.mode
+    )
+}
+
+/// A time without more digits than it has.
+fn number(value: f64) -> String {
+    let text = format!("{value:.1}");
+    text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
+}

@@ -1,0 +1,187 @@
+//! Who may look, and who may act.
+
+use std::net::{IpAddr, SocketAddr};
+
+/// The rules of a view that listens at one address.
+///
+/// A page of somebody else that runs in a browser of this machine reaches loopback addresses, too. It
+/// cannot act: it has to say where it is from (`Origin`), and it does not know the secret that the
+/// view's own page has. It cannot look either, not even when its name is made to mean this machine
+/// (DNS rebinding): its requests say whom they are for (`Host`). Beyond loopback, who has not the
+/// token sees nothing.
+#[derive(Clone, Debug)]
+pub struct Guard {
+    token: Option<String>,
+    secret: String,
+}
+
+/// What a request says of itself.
+#[derive(Clone, Debug, Default)]
+pub struct Asked<'a> {
+    /// Whom it is for.
+    pub host: Option<&'a str>,
+    /// The page that makes it.
+    pub origin: Option<&'a str>,
+    /// The token in its address.
+    pub token: Option<&'a str>,
+    /// The page's secret.
+    pub secret: Option<&'a str>,
+}
+
+impl Guard {
+    /// The guard of `at`. `token` and `secret` are drawn at random for each view.
+    pub fn new(at: SocketAddr, token: String, secret: String) -> Self {
+        let is_loopback = at.ip().is_loopback();
+        Self {
+            token: (!is_loopback).then_some(token),
+            secret,
+        }
+    }
+
+    /// What is to be in the address, if anything is.
+    pub fn token(&self) -> Option<&str> {
+        self.token.as_deref()
+    }
+
+    /// What the page says when it acts.
+    pub fn secret(&self) -> &str {
+        &self.secret
+    }
+
+    /// Whether somebody may look.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn may_look(&self, asked: &Asked<'_>) -> Result<(), &'static str> {
+        let host = asked
+            .host
+            .ok_or("the request does not say whom it is for")?;
+        if !is_address(host) {
+            return Err("use the address that `phitwire view` printed, not another name of it");
+        }
+        match &self.token {
+            Some(token) if !asked.token.is_some_and(|given| is_same(given, token)) => {
+                Err("the token is missing or wrong: `phitwire view` printed an address with it")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether somebody may act.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn may_act(&self, asked: &Asked<'_>) -> Result<(), &'static str> {
+        self.may_look(asked)?;
+        let own = asked.host.map(|host| format!("http://{host}"));
+        if asked.origin != own.as_deref() {
+            return Err("the request comes from another page");
+        }
+        if !asked
+            .secret
+            .is_some_and(|given| is_same(given, &self.secret))
+        {
+            return Err("the request comes from another page, or from before a restart: reload it");
+        }
+        Ok(())
+    }
+}
+
+/// Whether a host is an address, or the name that means this machine everywhere.
+fn is_address(host: &str) -> bool {
+    let is_port = |port: &str| port.is_empty() || port.parse::<u16>().is_ok();
+    if let Some(rest) = host.strip_prefix('[') {
+        return rest.split_once(']').is_some_and(|(ip, port)| {
+            let port = port.strip_prefix(':').unwrap_or(port);
+            ip.parse::<IpAddr>().is_ok() && is_port(port)
+        });
+    }
+    let (name, port) = host.split_once(':').unwrap_or((host, ""));
+    is_port(port) && (name == "localhost" || name.parse::<IpAddr>().is_ok())
+}
+
+/// Whether two secrets are the same, in a time that does not say where they differ.
+fn is_same(a: &str, b: &str) -> bool {
+    let differ = a.bytes().zip(b.bytes()).fold(0, |all, (a, b)| all | a ^ b);
+    a.len() == b.len() && differ == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn guard(at: &str) -> Guard {
+        Guard::new(at.parse().unwrap(), "token".into(), "secret".into())
+    }
+
+    fn asked(host: &str) -> Asked<'_> {
+        Asked {
+            host: Some(host),
+            ..Asked::default()
+        }
+    }
+
+    #[test]
+    fn on_loopback_who_names_an_address_looks() {
+        let guard = guard("127.0.0.1:8080");
+        for host in [
+            "127.0.0.1:8080",
+            "localhost:8080",
+            "localhost",
+            "[::1]:8080",
+            "[::1]",
+        ] {
+            assert_eq!(guard.may_look(&asked(host)), Ok(()), "{host}");
+        }
+        for host in [
+            "evil.example",
+            "evil.example:8080",
+            "127.0.0.1.evil.example",
+            "",
+            "[::1",
+            "localhost:x",
+        ] {
+            assert!(guard.may_look(&asked(host)).is_err(), "{host}");
+        }
+        assert!(guard.may_look(&Asked::default()).is_err(), "nobody's");
+    }
+
+    #[test]
+    fn beyond_loopback_nobody_looks_without_the_token() {
+        let guard = guard("0.0.0.0:8080");
+        let with = |token| Asked {
+            token,
+            ..asked("192.0.2.1:8080")
+        };
+        assert_eq!(guard.may_look(&with(Some("token"))), Ok(()));
+        for token in [None, Some(""), Some("tokem"), Some("token1")] {
+            assert!(guard.may_look(&with(token)).is_err(), "{token:?}");
+        }
+    }
+
+    #[test]
+    fn only_the_own_page_acts() {
+        let guard = guard("127.0.0.1:80");
+        let good = Asked {
+            origin: Some("http://127.0.0.1:80"),
+            secret: Some("secret"),
+            ..asked("127.0.0.1:80")
+        };
+        assert_eq!(guard.may_act(&good), Ok(()));
+        for (origin, secret) in [
+            (None, Some("secret")),
+            (Some("http://evil.example"), Some("secret")),
+            (Some("null"), Some("secret")),
+            (Some("https://127.0.0.1:80"), Some("secret")),
+            (Some("http://127.0.0.1:80"), None),
+            (Some("http://127.0.0.1:80"), Some("guess")),
+        ] {
+            let bad = Asked {
+                origin,
+                secret,
+                ..good.clone()
+            };
+            assert!(guard.may_act(&bad).is_err(), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! The latest lines of a lab, for browsers that come and go.
+
+use std::collections::VecDeque;
+
+use crate::recording::{Header, Line, State};
+
+/// Lines that are kept: half an hour at five a second. Pages keep twice as many.
+const MOST_LINES: usize = 9_000;
+/// Bytes of lines that are kept.
+const MOST_BYTES: usize = 64 << 20;
+/// Bytes of lines that an answer has at most, but for one line.
+const MOST_ANSWER: usize = 8 << 20;
+
+/// Lines by number, and how all stood before the first that is kept.
+#[derive(Debug)]
+pub struct History {
+    /// How all stood before the first of `lines`.
+    before: State,
+    lines: VecDeque<(Line, String)>,
+    /// The number of the first of `lines`.
+    first: u64,
+    bytes: usize,
+}
+
+impl History {
+    /// Nothing yet.
+    pub fn new(header: &Header) -> Self {
+        Self {
+            before: State::new(header),
+            lines: VecDeque::new(),
+            first: 0,
+            bytes: 0,
+        }
+    }
+
+    /// Adds the next line.
+    pub fn push(&mut self, line: Line) {
+        // A line is plain data.
+        let text = serde_json::to_string(&line).unwrap_or_default();
+        self.bytes += text.len();
+        self.lines.push_back((line, text));
+        while (self.bytes > MOST_BYTES || self.lines.len() > MOST_LINES) && self.lines.len() > 1 {
+            let Some((line, text)) = self.lines.pop_front() else {
+                break;
+            };
+            self.bytes -= text.len();
+            self.first += 1;
+            // It was made by an encoder, from the state before it.
+            let _ = self.before.apply(&line);
+        }
+    }
+
+    /// What somebody has to be told who has all lines before number `from`: `{"next": N, "lines":
+    /// [...]}`, where `next` is the number to ask with next. Whose lines are not there any more is told
+    /// all anew: `"reset": true`.
+    pub fn since(&self, from: u64) -> String {
+        let end = self.first + self.lines.len() as u64;
+        let reset = from == 0 || !(self.first..=end).contains(&from);
+        let begin = if reset { self.first } else { from };
+        let mut parts = Vec::new();
+        if reset {
+            // A line is plain data.
+            parts.push(serde_json::to_string(&self.before.whole()).unwrap_or_default());
+        }
+        let mut bytes = 0;
+        let mut next = begin;
+        for (_, text) in self.lines.range((begin - self.first) as usize..) {
+            bytes += text.len();
+            if bytes > MOST_ANSWER && next > begin {
+                break;
+            }
+            parts.push(text.clone());
+            next += 1;
+        }
+        let lines = parts.join(",");
+        format!("{{\"next\":{next},\"end\":{end},\"reset\":{reset},\"lines\":[{lines}]}}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+    use crate::recording::header_of;
+    use crate::sim::ready;
+
+    #[test]
+    fn browsers_that_come_late_and_those_that_stay_see_the_same() {
+        let network = ready::find("quickstart").unwrap();
+        let header = header_of(&*network, "demo", 0);
+        let mut history = History::new(&header);
+        let mut states: [State; 2] = [State::new(&header), State::new(&header)];
+        let mut next = 0;
+        let hear = |history: &History, next: u64, state: &mut State| {
+            let told: Value = serde_json::from_str(&history.since(next)).unwrap();
+            if told["reset"] == true {
+                *state = State::new(&header);
+            }
+            for line in told["lines"].as_array().unwrap() {
+                state.apply(&Line::deserialize_from(line)).unwrap();
+            }
+            told["next"].as_u64().unwrap()
+        };
+        for t in 0..200 {
+            let text = "x".repeat(4_000);
+            let line = Line {
+                t,
+                e: vec![crate::recording::Event {
+                    kind: "fault".to_owned(),
+                    node: None,
+                    link: None,
+                    // As long as to make old ones be forgotten.
+                    text: text.repeat(200),
+                }],
+                v: vec![1 + t as i64, 5, 2, -1],
+                ..Line::default()
+            };
+            history.push(line);
+            next = hear(&history, next, &mut states[0]);
+        }
+        assert!(history.first > 0, "old lines are forgotten");
+        let mut late = 0;
+        while late < 200 {
+            late = hear(&history, late, &mut states[1]);
+        }
+        assert_eq!(states[0], states[1]);
+        assert_eq!(next, 200);
+    }
+
+    impl Line {
+        fn deserialize_from(value: &Value) -> Self {
+            serde_json::from_value(value.clone()).unwrap()
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! The page.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+/// HTML and style; the script, what it is to show, and a word that only they know are put in.
+const PAGE: &str = include_str!("page/page.html");
+const STYLE: &str = include_str!("page/page.css");
+/// The script, in parts.
+const SCRIPT: [&str; 6] = [
+    include_str!("page/data.js"),
+    include_str!("page/picture.js"),
+    include_str!("page/panels.js"),
+    include_str!("page/pipeline.js"),
+    include_str!("page/timeline.js"),
+    include_str!("page/main.js"),
+];
+
+/// The page with what it has to know.
+#[derive(Clone, Debug)]
+pub struct Page {
+    /// The name of what it shows.
+    pub title: String,
+    /// Where its data comes from, as the script reads it.
+    pub config: Value,
+    /// A word that is in it and in what its server says of scripts: others are not run.
+    pub nonce: String,
+}
+
+impl Page {
+    /// What a browser is to allow: this script, and data of where the page is from.
+    pub fn policy(&self) -> String {
+        format!(
+            "default-src 'none'; script-src 'nonce-{}'; style-src 'unsafe-inline'; \
+             connect-src 'self' data:; img-src data:; base-uri 'none'; form-action 'none'",
+            self.nonce
+        )
+    }
+
+    /// The document.
+    pub fn html(&self) -> String {
+        self.with("")
+    }
+
+    fn with(&self, data: &str) -> String {
+        let mut script = String::from("\"use strict\";\n");
+        for part in SCRIPT {
+            script.push_str(part);
+        }
+        // What ends a script must not stand in it.
+        let config = self.config.to_string().replace('<', "\\u003c");
+        PAGE.replace("@TITLE@", &escaped(&self.title))
+            .replace("@POLICY@", &self.policy())
+            .replace("@NONCE@", &self.nonce)
+            .replace("@STYLE@", STYLE)
+            .replace("@CONFIG@", &config)
+            .replace("@DATA@", data)
+            .replace("@SCRIPT@", &script)
+    }
+}
+
+/// A page with a whole recording in it, packed as in its file.
+pub fn report(title: &str, packed: &[u8], nonce: String) -> String {
+    let page = Page {
+        title: title.to_owned(),
+        config: json!({ "mode": "embedded" }),
+        nonce,
+    };
+    page.with(&base64(packed))
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('@', "&#64;")
+}
+
+/// Bytes as letters, as browsers read them.
+fn base64(bytes: &[u8]) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for three in bytes.chunks(3) {
+        let word = three
+            .iter()
+            .fold(0_u32, |word, &b| word << 8 | u32::from(b));
+        let word = word << (8 * (3 - three.len()));
+        for place in 0..4 {
+            let letter = LETTERS[(word >> (18 - 6 * place) & 63) as usize];
+            // Writing into a String never fails.
+            let _ = match place <= three.len() {
+                true => text.write_char(letter.into()),
+                false => text.write_char('='),
+            };
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_become_letters() {
+        let all =
+            ["", "f", "fo", "foo", "foob", "fooba", "foobar"].map(|text| base64(text.as_bytes()));
+        assert_eq!(
+            all,
+            [
+                "", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy"
+            ]
+        );
+    }
+
+    #[test]
+    fn the_page_has_all_in_it_and_fetches_nothing_from_elsewhere() {
+        let page = report("a <b> & @SCRIPT@", b"packed", "nonce".to_owned());
+        for left in [
+            "@TITLE@", "@SCRIPT@", "@STYLE@", "@CONFIG@", "@DATA@", "@NONCE@",
+        ] {
+            assert!(!page.contains(left), "{left}");
+        }
+        assert!(page.contains("a &lt;b> &amp; &#64;SCRIPT&#64;"));
+        for word in ["http://", "https://", "import ", "src="] {
+            let found = page
+                .replace("http://www.w3.org/2000/svg", "")
+                .contains(word);
+            assert!(!found, "{word}");
+        }
+        assert!(page.contains(&base64(b"packed")));
+    }
+}

@@ -1,0 +1,153 @@
+// What is told: a header, and lines of changes (see the recording module of the sources). All numbers
+// of a moment are one array; moments are gone through in both directions.
+
+const E = { state: 0, up: 1, rxLanes: 2, txLanes: 3, carried: 4, received: 5, sent: 6, resent: 7, bad: 8, window: 9, rtt: 10, why: 11, credits: 12 };
+const N = { silent: 0, pid: 1, bytesSent: 2, bytesReceived: 3, run: 4, sent: 5, answered: 6, timedOut: 7, outstanding: 8, latencies: 9 };
+/// Moments between two that are kept whole.
+const KEEP = 64;
+/// Moments that a page which stays open keeps: an hour at five a second.
+const MOST_MOMENTS = 18000;
+
+class Network {
+  constructor(header) {
+    this.header = header;
+    [this.endFields, this.nodeFields, this.vcs, this.buckets] = header.layout;
+    this.links = header.links; this.nodes = header.nodes;
+    this.nodeBase = 2 * header.links.length * this.endFields;
+    this.size = this.nodeBase + header.nodes.length * this.nodeFields;
+    this.byName = new Map(header.nodes.map((node, at) => [node.name, at]));
+    this.linksOf = header.nodes.map(() => []);
+    header.links.forEach((ends, link) => ends.forEach(([node, port], side) => this.linksOf[node].push({ link, side, port })));
+    this.clear();
+  }
+  /// Forgets all moments.
+  clear() {
+    this.moments = []; this.texts = [""]; this.stages = this.nodes.map(() => []);
+    this.events = []; this.whole = new Map(); this.length = this.size; this.latest = null; this.generation = (this.generation || 0) + 1;
+  }
+  end(link, side) { return (2 * link + side) * this.endFields; }
+  node(at) { return this.nodeBase + at * this.nodeFields; }
+  /// Takes in a line.
+  add(line) {
+    for (const text of line.s || []) this.texts.push(text);
+    for (const placed of line.p || []) {
+      this.stages[placed.node].push({ from: this.moments.length, at: placed.at, stages: placed.stages });
+      for (const stage of placed.stages) this.length += 1 + stage.places.length * stage.channels.length;
+    }
+    const pairs = line.v || [], count = pairs.length / 2, at = new Uint32Array(count), by = new Float64Array(count);
+    let place = -1;
+    for (let i = 0; i < count; i++) { place += pairs[2 * i]; at[i] = place; by[i] = pairs[2 * i + 1]; }
+    const number = this.moments.length;
+    this.moments.push({ t: line.t, at, by });
+    for (const event of line.e || []) this.events.push({ ...event, t: line.t, number });
+    if (!this.latest) this.latest = new Cursor(this);
+    if (number % KEEP === 0) { this.latest.go(number); this.whole.set(number, this.latest.numbers.slice(0, this.length)); }
+    if (this.moments.length > MOST_MOMENTS) this.stopKeeping = true;
+  }
+  /// The latest moment at or before a time.
+  at(t) {
+    let low = 0, high = this.moments.length - 1;
+    while (low < high) { const middle = (low + high + 1) >> 1; if (this.moments[middle].t <= t) low = middle; else high = middle - 1; }
+    return low;
+  }
+}
+
+/// All numbers at one moment, which can be gone to.
+class Cursor {
+  constructor(network) { this.network = network; this.numbers = new Float64Array(network.length); this.number = -1; }
+  room() {
+    if (this.numbers.length >= this.network.length) return;
+    const more = new Float64Array(Math.ceil(this.network.length * 1.2)); more.set(this.numbers); this.numbers = more;
+  }
+  go(number) {
+    const { moments, whole } = this.network;
+    this.room();
+    if (Math.abs(number - this.number) > KEEP) {
+      const kept = Math.floor(number / KEEP) * KEEP, numbers = whole.get(kept);
+      if (numbers) { this.numbers.fill(0); this.numbers.set(numbers); this.number = kept; }
+    }
+    for (; this.number < number; this.number++) { const { at, by } = moments[this.number + 1]; for (let i = 0; i < at.length; i++) this.numbers[at[i]] += by[i]; }
+    for (; this.number > number; this.number--) { const { at, by } = moments[this.number]; for (let i = 0; i < at.length; i++) this.numbers[at[i]] -= by[i]; }
+    return this;
+  }
+}
+
+/// How the network stands at a moment, against a moment some time before it.
+class Look {
+  constructor(network) { this.network = network; this.now = new Cursor(network); this.before = new Cursor(network); this.far = new Cursor(network); this.found = []; this.moment = 0; }
+  go(number) {
+    const { moments, header } = this.network, second = header.clock.per_second, t = moments[number].t;
+    const back = span => { let at = this.network.at(t - span * second); return at === number ? Math.max(0, number - 1) : at; };
+    this.number = number; this.t = t;
+    this.now.go(number); this.moment++;
+    const before = back(SHORT), far = back(LONG);
+    this.before.go(before); this.far.go(far);
+    // A lab's clock counts milliseconds, that of a simulation cycles: rates are per thousand of them.
+    this.seconds = Math.max(t - moments[before].t, 0) / 1e3;
+    return this;
+  }
+  get(at) { return this.now.numbers[at] || 0; }
+  text(at) { return this.network.texts[this.get(at)] || ""; }
+  /// By how much a counter grew in a second; one that began anew, by nothing.
+  rate(at) { const grown = this.get(at) - (this.before.numbers[at] || 0); return grown > 0 && this.seconds > 0 ? grown / this.seconds : 0; }
+  grown(at) { return Math.max(0, this.get(at) - (this.far.numbers[at] || 0)); }
+  stages(node) { let found = null; for (const placed of this.network.stages[node]) if (placed.from <= this.number) found = placed; return found; }
+
+  /// One direction of a link: what its sender sent and its receiver received.
+  direction(way, from, to) {
+    const now = this.now.numbers, before = this.before.numbers, far = this.far.numbers, seconds = this.seconds;
+    const grown = at => { const by = now[at] - far[at]; return by > 0 ? by : 0; };
+    const rate = at => { const by = now[at] - before[at]; return by > 0 && seconds > 0 ? by / seconds : 0; };
+    const carried = grown(from + E.carried), sent = grown(from + E.sent), again = grown(from + E.resent);
+    // The ends are not asked in the same instant: a few frames are always under way.
+    const missing = carried >= 100 ? carried - grown(to + E.received) : 0, lost = missing >= FEW ? missing / carried : 0;
+    way.rate = rate(from + E.carried); way.lost = lost < .002 ? 0 : lost;
+    way.resent = rate(from + E.resent); way.share = sent + again > 20 ? again / (sent + again) : 0;
+    way.bad = rate(to + E.bad); way.badGrown = grown(to + E.bad);
+  }
+  /// A link: both directions, and how much trouble it is in. What is found is kept until the next moment.
+  link(link) {
+    const found = this.found[link] || (this.found[link] = { link, moment: null, most: 0, ends: [{}, {}], ways: [{}, {}], carried: this.network.header.carried, per: per(this.network) });
+    if (found.moment === this.moment) return found;
+    found.moment = this.moment;
+    const now = this.now.numbers, [a, b] = found.ends, [to, back] = found.ways;
+    a.at = this.network.end(link, 0); b.at = a.at + this.network.endFields;
+    for (const end of found.ends) {
+      const at = end.at, received = now[at + E.rxLanes], sent = now[at + E.txLanes];
+      end.up = now[at + E.up] > 0; end.lanes = received < sent ? received : sent;
+      // Lanes that it has had at most.
+      if (received > found.most) found.most = received;
+      if (sent > found.most) found.most = sent;
+    }
+    this.direction(to, a.at, b.at); this.direction(back, b.at, a.at);
+    const worst = (x, y) => x > y ? x : y;
+    found.up = a.up && b.up; found.lanes = a.lanes < b.lanes ? a.lanes : b.lanes; found.fewer = found.up && found.lanes < found.most;
+    found.rate = to.rate + back.rate; found.busiest = worst(to.rate, back.rate); found.lost = worst(to.lost, back.lost); found.share = worst(to.share, back.share);
+    found.resent = worst(to.resent, back.resent); found.bad = worst(to.bad, back.bad); found.badGrown = worst(to.badGrown, back.badGrown);
+    found.score = (found.up ? 0 : 1e6) + (found.fewer ? 1e4 * (found.most - found.lanes) : 0) + 1e4 * found.lost + 2e3 * Math.min(found.share, .5) + (found.badGrown > 2 ? 200 : 0);
+    found.level = !found.up ? "bad" : found.fewer || found.lost >= LOSSES || found.share >= REPEATS || found.badGrown > 2 ? "warn" : "good";
+    return found;
+  }
+  /// What is said of the state of an end, and of why it is not up.
+  state(end) { return this.text(end.at + E.state); }
+  why(found) { for (const end of found.ends) { const why = this.text(end.at + E.why); if (why) return why; } return ""; }
+}
+/// What rates are per.
+function per(network) { return network.header.clock.unit === "ms" ? "s" : "1,000 " + network.header.clock.unit; }
+/// Seconds over which rates are taken, and over which losses are.
+const SHORT = 1, LONG = 8;
+/// Shares from which on losses and repeats are trouble. A busy machine makes links repeat a little that lose nothing.
+const LOSSES = .005, REPEATS = .05;
+/// Frames that may be under way when the ends are asked.
+const FEW = 5;
+
+/// Numbers for people.
+function short(number) {
+  if (!isFinite(number)) return "-";
+  const units = [[1e9, "G"], [1e6, "M"], [1e3, "k"]];
+  for (const [size, unit] of units) if (Math.abs(number) >= size) return trim(number / size) + unit;
+  return number === 0 ? "0" : Math.abs(number) < 1 ? number.toFixed(2) : trim(number);
+}
+function trim(number) { return number >= 100 || Number.isInteger(number) ? number.toFixed(0) : number >= 10 ? number.toFixed(1) : number.toFixed(2); }
+function percent(share) { return share === 0 ? "-" : share >= .0995 ? (100 * share).toFixed(0) + " %" : (100 * share).toFixed(1) + " %"; }
+function span(ns) { return ns >= 1e9 ? trim(ns / 1e9) + " s" : ns >= 1e6 ? trim(ns / 1e6) + " ms" : ns >= 1e3 ? trim(ns / 1e3) + " us" : Math.round(ns) + " ns"; }

@@ -1,0 +1,181 @@
+// Where the data comes from, what is chosen, and the frames of the page.
+
+const config = JSON.parse(document.getElementById("config").textContent);
+const state = { chosen: {}, tab: "links", frames: 0, drawn: 0, errors: [], ready: false };
+/// For tests: how the page does.
+window.phitwire = state;
+window.addEventListener("error", event => state.errors.push(String(event.message)));
+window.addEventListener("unhandledrejection", event => state.errors.push(String(event.reason)));
+
+const query = location.search;
+const at = (path, more) => path + (query ? query + (more ? "&" + more : "") : more ? "?" + more : "");
+async function ask(path, more, options) {
+  const answer = await fetch(at(path, more), options);
+  if (!answer.ok) throw new Error((await answer.text()).trim() || answer.statusText);
+  return answer;
+}
+function notice(text) { const place = document.getElementById("notice"); place.textContent = text; place.hidden = false; clearTimeout(notice.timer); notice.timer = setTimeout(() => { place.hidden = true; }, 6000); }
+function fatal(text) { document.getElementById("canvas").textContent = text; state.failed = text; }
+
+function begin(header, actions, secret) {
+  const network = new Network(header), live = config.mode === "live";
+  document.getElementById("title").textContent = header.name;
+  document.getElementById("summary").textContent = header.summary;
+  const look = new Look(network), time = new TimeLine(network, live);
+  const choose = chosen => { state.chosen = chosen; state.tab = "detail"; dirty(); };
+  const picture = new Picture(network, choose), links = new LinkList(network, choose), nodes = new NodeList(network, choose);
+  const events = new EventList(network, (number, event) => { time.go(number); if (event.link !== undefined) state.chosen = { link: event.link }; else if (event.node) state.chosen = { node: network.byName.get(event.node) }; dirty(); });
+  legend(network);
+  let shownKey = "", dueAt = 0, panelsAt = 0, all = [];
+  const dirty = () => { shownKey = ""; panelsAt = 0; dueAt = 0; };
+  for (const button of document.querySelectorAll("[data-tab]")) button.addEventListener("click", () => { state.tab = button.dataset.tab; dirty(); });
+  Object.assign(state, { network, look, time, choose });
+
+  const act = async (act, question, warning) => {
+    if (!await confirmed(question, warning)) return;
+    try { const done = await (await ask("/api/act", "", { method: "POST", headers: { "Content-Type": "application/json", "X-Phitwire-Secret": secret }, body: JSON.stringify(act) })).json(); notice("Done: " + done.done); }
+    catch (error) { notice("Refused: " + error.message); }
+  };
+  const actionsOf = link => {
+    if (!live || !actions) return null;
+    const box = make("div"), ends = network.links[link], name = linkName(network, link), first = make("div", undefined, "acts");
+    const [node, port] = ends[0], own = network.nodes[node].name;
+    const button = (text, kind, does) => { const made = make("button", text, kind); made.addEventListener("click", does); return made; };
+    const fault = (kind, more) => ({ act: "fault", node: own, link, fault: { kind, port, ...more } });
+    // The end that was told to go down has to be told to come up.
+    const restore = () => { const side = [0, 1].find(side => look.state({ at: network.end(link, side) }) === "disabled") || 0, [node, port] = ends[side]; return { act: "fault", node: network.nodes[node].name, link, fault: { kind: "link-up", port } }; };
+    first.append(
+      button("Cut\u2026", "danger", () => act(fault("link-down"), `Take the link ${name} down?`, "Packets on it are lost or go other ways until it is restored.")),
+      button("Restore\u2026", "", () => act(restore(), `Bring the link ${name} back?`, "It is initialised anew.")),
+      button("Force retry\u2026", "", () => act(fault("force-retry"), `Let ${own}:${port} send everything unacknowledged again?`, "")),
+      button("Lane noise\u2026", "danger", () => act(fault("lane-noise", { lane: 0, rate: "1/20000" }), `Flip bits of lane 0 of what ${own}:${port} sends?`, "1 in 20,000, until the noise is ended. A lane with too many errors is given up.")),
+      button("End noise\u2026", "", () => act(fault("lane-noise", { lane: 0, rate: "0" }), `End the noise at ${own}:${port}?`, "")));
+    box.append(first);
+    const wires = make("div", undefined, "acts"), words = make("input"); words.value = "loss 3%"; words.setAttribute("aria-label", "Impairment, in the words of netem");
+    const impair = button("Impair wires\u2026", "danger", () => act({ act: "impair", link, netem: words.value }, `Impair the wires of ${name}: ${words.value}?`, "Both directions, by the kernel's netem, until they are cleared."));
+    const clear = button("Clear wires\u2026", "", () => act({ act: "impair", link, netem: "" }, `Clear the wires of ${name}?`, ""));
+    if (!actions.netem) { impair.disabled = clear.disabled = words.disabled = true; impair.title = clear.title = actions.why_not || ""; }
+    wires.append(words, impair, clear); box.append(wires);
+    return box;
+  };
+  const countersOf = node => {
+    if (!live) return null;
+    const box = make("details"), head = make("summary", "Every counter"), body = make("div"); box.append(head, body);
+    box.addEventListener("toggle", async () => {
+      if (!box.open) return;
+      try { const counters = await (await ask("/api/counters", "node=" + encodeURIComponent(network.nodes[node].name))).json(); body.replaceChildren(pairs(Object.entries(counters).filter(([, value]) => value).map(([name, value]) => [name, [String(value), "num"]]))); }
+      catch (error) { body.textContent = error.message; }
+    });
+    return box;
+  };
+
+  let kept = null;
+  const detail = () => {
+    const panel = document.getElementById("panel-detail"), { link, node, nodes: several, among } = state.chosen, key = JSON.stringify(state.chosen);
+    // What a person may be typing in or looking at stays.
+    if (!kept || kept.key !== key) kept = { key, actions: link !== undefined ? actionsOf(link) : null, counters: node !== undefined ? countersOf(node) : null };
+    const top = panel.scrollTop, typed = document.activeElement, inside = kept.actions && kept.actions.contains(typed);
+    if (link !== undefined) {
+      const made = linkDetail(look, link, among, null, choose);
+      if (kept.actions) made.insertBefore(kept.actions, made.querySelector(".two"));
+      panel.replaceChildren(made);
+      if (inside) typed.focus();
+    } else if (node !== undefined) panel.replaceChildren(nodeDetail(look, node, choose, kept.counters));
+    else if (several) {
+      const made = make("div"); made.append(make("h2", several.length + " nodes, drawn as one"));
+      for (const one of several) { const button = make("button", network.nodes[one].name); button.addEventListener("click", () => choose({ node: one })); made.append(button, " "); }
+      panel.replaceChildren(made);
+    }
+    panel.scrollTop = top;
+  };
+
+  const draw = (number, now) => {
+    look.go(number);
+    for (let link = 0; link < network.links.length; link++) all[link] = look.link(link);
+    picture.draw(look, all, state.chosen);
+    state.drawn++; state.all = all;
+    // Nobody reads lists that change more often than that.
+    if (now < panelsAt) return;
+    panelsAt = now + 190;
+    const chosenTab = document.querySelector('[data-tab="detail"]'); chosenTab.hidden = Object.keys(state.chosen).length === 0;
+    if (state.chosen.link !== undefined) set(chosenTab, "Link"); else set(chosenTab, state.chosen.node !== undefined ? network.nodes[state.chosen.node].name : "Selected");
+    for (const button of document.querySelectorAll("[data-tab]")) button.setAttribute("aria-selected", String(button.dataset.tab === state.tab));
+    for (const panel of document.querySelectorAll(".panel")) panel.hidden = panel.id !== "panel-" + state.tab;
+    if (state.tab === "links") links.draw(look, all, state.chosen); else if (state.tab === "nodes") nodes.draw(look, state.chosen); else if (state.tab === "events") events.draw(); else detail();
+    const bad = all.filter(found => found.level === "bad").length, warn = all.filter(found => found.level === "warn").length;
+    const silent = network.nodes.filter((_, at) => look.get(network.node(at) + N.silent) > 0).length;
+    const words = [bad && `${bad} down`, warn && `${warn} in trouble`, silent && `${silent} silent`].filter(Boolean).join(", ");
+    const verdict = document.getElementById("verdict"); set(verdict, words || "all links well"); verdict.className = bad || silent ? "bad" : warn ? "warn" : "good";
+  };
+  const frame = now => {
+    state.frames++;
+    if (state.onFrame) state.onFrame(now);
+    const number = time.advance(now);
+    if (number >= 0) {
+      const key = `${network.generation}:${number}:${network.moments.length - 1 === number}`;
+      if (key !== shownKey && now >= dueAt) {
+        shownKey = key;
+        const begun = performance.now();
+        draw(number, now);
+        // A page that cannot keep up leaves out moments, and does not stop answering.
+        dueAt = now + Math.min(250, 1.5 * (performance.now() - begun));
+      }
+      time.draw();
+      state.ready = true;
+    }
+    requestAnimationFrame(frame);
+  };
+  requestAnimationFrame(frame);
+  return { network, dirty };
+}
+
+function confirmed(question, warning) {
+  const dialog = document.getElementById("confirm");
+  document.getElementById("question").textContent = question; document.getElementById("warning").textContent = warning;
+  dialog.returnValue = "no"; dialog.showModal();
+  return new Promise(done => dialog.addEventListener("close", () => done(dialog.returnValue === "yes"), { once: true }));
+}
+
+function takeLines(text) {
+  let begun = null;
+  for (const line of text.split("\n")) {
+    if (!line) continue;
+    const told = JSON.parse(line);
+    if (!begun) begun = begin(told, null, ""); else begun.network.add(told);
+  }
+  if (!begun || !begun.network.moments.length) return fatal("The recording has no moments in it.");
+  begun.dirty();
+}
+
+async function unpacked() {
+  const letters = atob(document.getElementById("data").textContent.trim()), bytes = Uint8Array.from(letters, letter => letter.charCodeAt(0));
+  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
+}
+
+async function follow() {
+  const { header, actions, secret } = await (await ask("/api/header")).json();
+  const { network, dirty } = begin(header, actions, secret), sign = document.getElementById("link-state");
+  let next = 0, missed = 0;
+  for (;;) {
+    try {
+      const told = await (await ask("/api/lines", "from=" + next)).json();
+      if (told.reset && next > 0) { network.clear(); state.look.now = new Cursor(network); state.look.before = new Cursor(network); state.look.far = new Cursor(network); state.time.number = 0; }
+      for (const line of told.lines) network.add(line);
+      next = told.next; missed = 0;
+      if (told.lines.length) dirty();
+      set(sign, told.over || "\u25cf live"); sign.className = told.over ? "bad" : "good";
+      if (told.next < told.end) continue;
+      if (network.stopKeeping) { network.stopKeeping = false; next = 0; }
+    } catch (error) {
+      if (++missed > 2) { set(sign, "nobody answers: " + error.message); sign.className = "bad"; }
+    }
+    await new Promise(done => setTimeout(done, config.interval || 200));
+  }
+}
+
+(async () => {
+  try {
+    if (config.mode === "live") await follow();
+    else takeLines(config.mode === "file" ? await (await ask("/api/recording")).text() : await unpacked());
+  } catch (error) { state.errors.push(String(error)); fatal("The data cannot be shown: " + error.message); }
+})();

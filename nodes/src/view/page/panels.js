@@ -1,0 +1,171 @@
+// The lists and details beside the drawing.
+
+function make(tag, text, kind) { const element = document.createElement(tag); if (text !== undefined) element.textContent = text; if (kind) element.className = kind; return element; }
+/// The rows of a table whose cells are texts, [text, class] or elements; rows are kept from one moment to the next.
+function row(cells, head) {
+  const row = make("tr");
+  for (const cell of cells) { const [content, kind] = Array.isArray(cell) ? cell : [cell]; const made = make(head ? "th" : "td", content instanceof Node ? undefined : content, kind); if (content instanceof Node) made.append(content); row.append(made); }
+  return row;
+}
+function table(heads) { const whole = make("table"), head = make("thead"), body = make("tbody"); head.append(row(heads, true)); whole.append(head, body); return [whole, body]; }
+function pairs(rows) { const whole = make("table"), body = make("tbody"); for (const cells of rows) body.append(row(cells)); whole.append(body); return whole; }
+/// Says a text; what it said before is known without asking the browser.
+function set(element, text) { if (element.said !== text) { element.said = text; element.textContent = text; } }
+function dot(level) { return make("span", "", "dot " + level); }
+
+function endName(network, [node, port]) { return network.nodes[node].name + (network.nodes[node].kind === "router" ? ":" + port : ""); }
+function linkName(network, link) { const [a, b] = network.links[link]; return endName(network, a) + " \u2013 " + endName(network, b); }
+function trouble(look, found) {
+  if (!found.up) return look.state(found.ends.find(end => !end.up)) || "down";
+  const words = [];
+  if (found.fewer) words.push(`${found.lanes} of ${found.most} lanes`);
+  if (found.lost >= LOSSES) words.push("loses " + percent(found.lost));
+  if (found.share >= REPEATS) words.push("repeats " + percent(found.share));
+  if (found.badGrown > 2) words.push("bad CRCs");
+  return words.join(", ") || "well";
+}
+function linkWords(look, found) { return trouble(look, found) + ", " + short(found.rate) + " " + found.carried + "/" + found.per + (found.up ? "" : "\n" + look.why(found)); }
+function nodeWords(look, at) {
+  const base = look.network.node(at), silent = look.text(base + N.silent);
+  if (silent) return silent;
+  const answered = look.rate(base + N.answered), links = look.network.linksOf[at].length;
+  return look.network.nodes[at].kind + ", " + links + (links === 1 ? " link" : " links") + (answered ? ", " + short(answered) + " messages/" + per(look.network) : "");
+}
+
+/// Links, the one in most trouble first.
+class LinkList {
+  constructor(network, choose) {
+    this.network = network; this.choose = choose; this.panel = document.getElementById("panel-links");
+    this.sort = "score"; this.rows = []; this.shown = 0;
+    const carried = network.header.carried;
+    const [whole, body] = table(["Link", "State", ["Lost", "num"], ["Repeated", "num"], ["Bad CRCs", "num"], [`${carried}/${per(network)}`, "num"]]);
+    this.body = body;
+    const keys = [null, "score", "lost", "share", "bad", "rate"];
+    whole.querySelectorAll("th").forEach((head, at) => { if (!keys[at]) return; head.style.cursor = "pointer"; head.title = "Sort by this"; head.addEventListener("click", () => { this.sort = keys[at]; this.draw(this.look, this.all, this.chosen); }); });
+    this.note = make("p", "", "faint");
+    this.panel.append(whole, this.note);
+  }
+  draw(look, all, chosen) {
+    this.look = look; this.all = all; this.chosen = chosen;
+    const key = this.sort, sorted = all.slice().sort((a, b) => b[key] - a[key] || b.score - a.score || b.rate - a.rate || a.link - b.link), most = Math.min(sorted.length, 200);
+    while (this.rows.length < most) this.grow();
+    for (let at = 0; at < most; at++) {
+      const found = sorted[at], cells = this.rows[at];
+      if (cells.link !== found.link) { cells.link = found.link; cells.row.dataset.link = found.link; set(cells.name, linkName(this.network, found.link)); }
+      if (cells.level !== found.level) { cells.level = found.level; cells.dot.className = "dot " + found.level; }
+      set(cells.words, trouble(this.look, found));
+      set(cells.lost, percent(found.lost)); set(cells.share, percent(found.share)); set(cells.bad, found.bad ? short(found.bad) : "-"); set(cells.rate, short(found.rate));
+      const isChosen = chosen.link === found.link;
+      if (cells.chosen !== isChosen) { cells.chosen = isChosen; cells.row.classList.toggle("chosen", isChosen); }
+    }
+    set(this.note, sorted.length > most ? `and ${sorted.length - most} more links` : `Lost and repeated: shares, of the worse direction, over the last ${LONG} s on the page. Bad CRCs: per ${per(this.network)}. Click a head to sort by it.`);
+  }
+  grow() {
+    const cells = { name: make("span"), dot: dot("off"), words: make("span"), lost: make("span"), share: make("span"), bad: make("span"), rate: make("span"), link: -1 };
+    const state = make("span"); state.append(cells.dot, cells.words);
+    cells.row = row([cells.name, state, [cells.lost, "num"], [cells.share, "num"], [cells.bad, "num"], [cells.rate, "num"]]);
+    cells.row.tabIndex = 0;
+    const choose = () => this.choose({ link: cells.link });
+    cells.row.addEventListener("click", choose); cells.row.addEventListener("keydown", event => event.key === "Enter" && choose());
+    this.rows.push(cells); this.body.append(cells.row);
+  }
+}
+
+/// Nodes, by what passes them.
+class NodeList {
+  constructor(network, choose) {
+    this.network = network; this.choose = choose; this.rows = [];
+    const [whole, body] = table(["Node", "Is", [`Sent/${per(network)}`, "num"], ["Messages", "num"], ["Waiting", "num"]]);
+    this.body = body; this.note = make("p", "", "faint");
+    document.getElementById("panel-nodes").append(whole, this.note);
+  }
+  draw(look, chosen) {
+    const found = this.network.nodes.map((node, at) => {
+      const base = this.network.node(at); let sent = 0;
+      for (const { link, side } of this.network.linksOf[at]) sent += look.rate(this.network.end(link, side) + E.carried);
+      return { at, node, sent, silent: look.text(base + N.silent), answered: look.rate(base + N.answered), held: heldOf(look, at) };
+    });
+    found.sort((a, b) => (b.silent ? 1 : 0) - (a.silent ? 1 : 0) || b.sent - a.sent || a.at - b.at);
+    const most = Math.min(found.length, 200);
+    while (this.rows.length < most) {
+      const cells = { name: make("span"), dot: dot("off"), is: make("span"), sent: make("span"), answered: make("span"), held: make("span"), at: -1 };
+      const name = make("span"); name.append(cells.dot, cells.name);
+      cells.row = row([name, cells.is, [cells.sent, "num"], [cells.answered, "num"], [cells.held, "num"]]); cells.row.tabIndex = 0;
+      const choose = () => this.choose({ node: cells.at });
+      cells.row.addEventListener("click", choose); cells.row.addEventListener("keydown", event => event.key === "Enter" && choose());
+      this.rows.push(cells); this.body.append(cells.row);
+    }
+    for (let place = 0; place < most; place++) {
+      const one = found[place], cells = this.rows[place];
+      cells.at = one.at; cells.row.dataset.node = one.node.name;
+      cells.dot.className = "dot " + (one.silent ? "bad" : "good");
+      set(cells.name, one.node.name); set(cells.is, one.silent || one.node.kind); set(cells.sent, short(one.sent));
+      set(cells.answered, one.answered ? short(one.answered) : "-"); set(cells.held, one.held ? short(one.held) : "-");
+      cells.row.classList.toggle("chosen", chosen.node === one.at);
+    }
+    set(this.note, found.length > most ? `and ${found.length - most} more nodes` : "");
+  }
+}
+
+/// What has happened, the latest first.
+class EventList {
+  constructor(network, go) {
+    this.network = network; this.go = go;
+    const [whole, body] = table(["When", "What", "Where", ""]);
+    this.body = body; this.shown = -1;
+    document.getElementById("panel-events").append(whole, this.none = make("p", "Nothing has happened yet.", "faint"));
+  }
+  draw() {
+    const { events, generation } = this.network, key = generation + ":" + events.length;
+    if (key === this.shown) return;
+    this.shown = key; this.none.hidden = events.length > 0;
+    this.body.replaceChildren(...events.slice(-500).reverse().map(event => {
+      const kind = make("span", event.kind, "kind " + levelOf(event.kind));
+      const line = row([[clockOf(this.network, event.t), "num"], kind, event.node || (event.link !== undefined ? linkName(this.network, event.link) : ""), event.text]);
+      line.dataset.at = event.number; line.tabIndex = 0;
+      line.addEventListener("click", () => this.go(event.number, event));
+      return line;
+    }));
+  }
+}
+function levelOf(kind) { return /down|silent|lost|fault|restarted/.test(kind) ? "bad" : /up|back|gone/.test(kind) ? "good" : /command|reroute|impaired/.test(kind) ? "warn" : ""; }
+function clockOf(network, t) {
+  const { begin_ms, per_second, unit } = network.header.clock;
+  if (begin_ms !== undefined && begin_ms !== null) return new Date(begin_ms + t / per_second * 1e3).toLocaleTimeString([], { hour12: false });
+  return short(t) + " " + unit;
+}
+
+/// What the virtual channels of a link are called: as the input buffers at its ends have them.
+function channelNames(look, nodes) {
+  for (const node of nodes) { const placed = look.stages(node), stage = placed && placed.stages.find(stage => stage.place === "port" && stage.channels.length > 1 && (stage.capacity || []).length); if (stage) return stage.channels; }
+  return [];
+}
+
+/// One link, both its ends.
+function linkDetail(look, link, among, actions, choose) {
+  const network = look.network, found = look.link(link), panel = make("div");
+  panel.append(make("h2", linkName(network, link)));
+  const state = make("p"); state.append(dot(found.level), make("b", found.up ? "up" : "down"), make("span", ": " + trouble(look, found)));
+  panel.append(state);
+  if (among && among.length > 1) {
+    const others = make("p", "Drawn as one line: ", "faint");
+    for (const other of among) { const button = make("button", "link " + other); button.disabled = other === link; button.addEventListener("click", () => choose({ link: other, among })); others.append(button, " "); }
+    panel.append(others);
+  }
+  const why = look.why(found);
+  if (why) panel.append(make("p", why, "bad"));
+  if (actions) panel.append(actions);
+  const names = channelNames(look, network.links[link].map(([node]) => node)), carried = network.header.carried, two = make("div", undefined, "two");
+  found.ends.forEach((end, side) => {
+    const way = found.ways[side], column = make("div"), at = end.at;
+    column.append(make("h3", "from " + endName(network, network.links[link][side])));
+    const rows = [["state", look.state(end) || "-"], ["lanes received on / sent on", look.get(at + E.rxLanes) + " / " + look.get(at + E.txLanes)], [`${carried} sent per ${per(network)}`, short(way.rate)], ["lost on the way", percent(way.lost)], [`sent again per ${per(network)}`, short(way.resent)], ["sent again, share", percent(way.share)], [`bad CRCs at the other end per ${per(network)}`, short(way.bad)], ["window: unacknowledged", short(look.get(at + E.window))], ["round trip", look.get(at + E.rtt) ? span(look.get(at + E.rtt)) : "-"]];
+    for (let vc = 0; vc < network.vcs; vc++) { const offer = look.get(network.end(link, 1 - side) + E.credits + network.vcs + vc) || look.get(at + E.credits + network.vcs + vc); if (offer) rows.push(["credits, " + (names[vc] || "virtual channel " + vc), short(look.get(at + E.credits + vc)) + " of " + short(offer)]); }
+    rows.push(["sent in all", short(look.get(at + E.sent))], ["sent again in all", short(look.get(at + E.resent))]);
+    column.append(pairs(rows)); two.append(column);
+  });
+  panel.append(two);
+  const ends = make("p", "Ends: "); for (const [node] of network.links[link]) { const button = make("button", network.nodes[node].name); button.addEventListener("click", () => choose({ node })); ends.append(button, " "); }
+  panel.append(ends);
+  return panel;
+}

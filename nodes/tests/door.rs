@@ -1,0 +1,668 @@
+//! Local programs at the doors of running network interfaces: what they do for each other through
+//! the fabric, and what hostile ones cannot do.
+#![allow(
+    clippy::duplicate_mod,
+    reason = "what the examples share, each of them brings"
+)]
+
+use std::fs;
+use std::io::{IoSliceMut, Read, Write};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use lab::{Lab, wait_for};
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
+use phitwire::rng::Rng;
+use phitwire_client::door::hello::{ANY_MEMBER, Entry, HELLO_BYTES, Hello, Welcome};
+use phitwire_client::door::segment::{
+    CLIENT_SLEEPS_AT, COMMANDS_HEAD_AT, COMMANDS_TAIL_AT, COMPLETIONS_HEAD_AT, COMPLETIONS_TAIL_AT,
+    DATA_AT, NIC_SLEEPS_AT,
+};
+use phitwire_client::door::{
+    Access, AtomicOp, COMMAND_BYTES, CollectiveRequest, Command, Completion, Local, Reduction,
+    Remote, Request, Status, Width,
+};
+use phitwire_client::{Error, Mapping, Nic, Options};
+
+#[path = "../../client/examples/counter.rs"]
+mod counter;
+#[path = "../../client/examples/halo.rs"]
+mod halo;
+#[path = "common/lab.rs"]
+mod lab;
+#[path = "../../client/examples/put_get.rs"]
+mod put_get;
+#[path = "../../client/examples/ring.rs"]
+mod ring;
+
+const JOB: u64 = 0x0dd_5eed;
+const DATA: u64 = 1 << 20;
+const PATIENCE: Option<Duration> = Some(Duration::from_secs(30));
+
+/// Two network interfaces of one Aries router.
+struct Pair {
+    lab: Lab,
+}
+
+impl Pair {
+    fn new() -> Self {
+        let program = env!("CARGO_BIN_EXE_phitwire");
+        let text = include_str!("../../netns-scripts/topologies/aries-pair.toml");
+        let mut lab = Lab::new(program, text, 8);
+        for node in ["g0-c0s0", "nic0", "nic1"] {
+            lab.start(node);
+        }
+        lab.wait("");
+        Self { lab }
+    }
+
+    fn door(&self, nic: &str) -> PathBuf {
+        self.lab.run_dir().join(format!("t/{nic}.door"))
+    }
+
+    fn attach(&self, nic: &str, job: u64) -> Nic {
+        let options = Options {
+            job,
+            member: None,
+            data_bytes: DATA,
+        };
+        Nic::attach(self.door(nic), &options).expect("there is room")
+    }
+
+    fn counter(&self, nic: &str, name: &str) -> u64 {
+        let stats = self.lab.ctl_json(&format!("{nic} stats"));
+        stats[name]
+            .as_u64()
+            .unwrap_or_else(|| panic!("{name} in {stats}"))
+    }
+
+    /// Descriptors, and mappings of segments, of the process of a node.
+    fn held(&self, node: &str) -> (usize, usize) {
+        let process = self.lab.processes.iter().find(|(name, _)| name == node);
+        let pid = process.expect("it runs").1.id();
+        let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count();
+        let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
+        let segments = maps.lines().filter(|line| line.contains("phitwire-door"));
+        (descriptors, segments.count())
+    }
+}
+
+/// Waits for the end of command `name`: how, and its word. Others are dropped.
+fn end(nic: &mut Nic, name: u64) -> (Status, u64) {
+    loop {
+        let next = nic.wait(PATIENCE).expect("it is there");
+        match next.expect("it ends") {
+            Completion::End {
+                name: is,
+                status,
+                word,
+                ..
+            } if is == name => return (status, word),
+            _ => {}
+        }
+    }
+}
+
+fn register(nic: &mut Nic) -> u16 {
+    let part = Local {
+        offset: 0,
+        bytes: DATA,
+    };
+    nic.register(1, part, Access::ALL).unwrap();
+    let (status, handle) = end(nic, 1);
+    assert_eq!(status, Status::Done);
+    handle as u16
+}
+
+#[test]
+fn the_examples_run_through_the_network() {
+    let pair = Pair::new();
+    let doors: Vec<_> = ["nic0", "nic1", "nic0"].map(|nic| pair.door(nic)).into();
+    for ended in [
+        counter::common::run(&doors, counter::DATA_BYTES, counter::program),
+        halo::common::run(&doors, halo::DATA_BYTES, halo::program),
+        put_get::common::run(&doors, put_get::DATA_BYTES, put_get::program),
+        ring::common::run(&doors, ring::DATA_BYTES, ring::program),
+    ] {
+        ended.expect("all is well");
+    }
+}
+
+#[test]
+fn what_is_refused_says_why_and_a_dead_network_interface_is_noticed() {
+    let mut pair = Pair::new();
+    let mut a = pair.attach("nic0", JOB);
+    let mut b = pair.attach("nic1", JOB);
+    let handle = register(&mut b);
+    let there = |handle, offset| Remote {
+        processor: 1,
+        handle,
+        offset,
+    };
+    for (name, to, status) in [
+        (10, there(handle, 0), Status::Done),
+        (11, there(handle, DATA - 7), Status::OutOfBounds),
+        (12, there(handle + 1, 0), Status::NoHandle),
+        (13, there(0, 0), Status::WrongKey),
+        (14, there(handle, 1 << 40), Status::Offset),
+        (
+            15,
+            Remote {
+                processor: 2,
+                ..there(handle, 0)
+            },
+            Status::NoProcessor,
+        ),
+    ] {
+        a.put(name, to, &[7; 8], false).unwrap();
+        assert_eq!(end(&mut a, name), (status, 0), "put {name}");
+    }
+    let part = Local {
+        offset: 8,
+        bytes: 64,
+    };
+    a.register(20, part, Access::ALL).unwrap();
+    assert_eq!(end(&mut a, 20).0, Status::Length);
+    a.deregister(21, handle + 7).unwrap();
+    assert_eq!(end(&mut a, 21).0, Status::NotYours);
+    // Its peer dies: requests time out, and it does not wait for ever.
+    let mut child = pair.lab.take("nic1");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(matches!(b.wait(PATIENCE), Err(Error::Gone)));
+    a.put(30, there(handle, 0), &[1; 8], false).unwrap();
+    assert_eq!(end(&mut a, 30).0, Status::TimedOut);
+}
+
+/// A program that has got in and does as it likes.
+struct Rogue {
+    _socket: UnixStream,
+    mapping: Mapping,
+    events: [fs::File; 2],
+}
+
+impl Rogue {
+    fn new(pair: &Pair) -> Self {
+        let mut socket = UnixStream::connect(pair.door("nic0")).unwrap();
+        let hello = Hello {
+            member: ANY_MEMBER,
+            job: JOB + 1,
+            data_bytes: DATA,
+        };
+        let mut message = [0; HELLO_BYTES];
+        hello.emit(&mut message);
+        socket.write_all(&message).unwrap();
+        let mut room = nix::cmsg_space!([i32; 3]);
+        let (mut parts, flags) = ([IoSliceMut::new(&mut message)], MsgFlags::empty());
+        let got = recvmsg::<()>(socket.as_raw_fd(), &mut parts, Some(&mut room), flags).unwrap();
+        let rights = got.cmsgs().unwrap().find_map(|part| match part {
+            ControlMessageOwned::ScmRights(descriptors) => Some(descriptors),
+            _ => None,
+        });
+        let own = |raw: &i32| {
+            // SAFETY: the kernel has just made it for this process.
+            unsafe { OwnedFd::from_raw_fd(*raw) }
+        };
+        let mut descriptors: Vec<OwnedFd> = rights.unwrap().iter().map(own).collect();
+        let welcome = Welcome::parse(&message).unwrap();
+        assert_eq!(welcome.entry, Entry::Welcome);
+        let events = [descriptors.remove(1), descriptors.remove(1)].map(fs::File::from);
+        Self {
+            _socket: socket,
+            mapping: Mapping::open(descriptors.remove(0), welcome.data_bytes).unwrap(),
+            events,
+        }
+    }
+
+    fn wake(&self) {
+        let _ = (&self.events[0]).write(&1_u64.to_ne_bytes());
+    }
+
+    /// Makes what wakes such that who reads or writes it in vain waits for ever.
+    fn block_events(&self) {
+        for event in &self.events {
+            let clear = FcntlArg::F_SETFL(OFlag::empty());
+            fcntl(event, clear).expect("a descriptor of its own");
+        }
+    }
+
+    /// Rubbish where the network interface reads.
+    fn scribble(&self, rng: &mut Rng) {
+        let mut rubbish = vec![0; DATA_AT - 4096];
+        for chunk in rubbish.chunks_mut(8) {
+            let word = rng.next_u64().to_le_bytes();
+            chunk.copy_from_slice(&word[..chunk.len()]);
+        }
+        if rng.chance(1, 2) {
+            for entry in rubbish
+                .as_chunks_mut::<COMMAND_BYTES>()
+                .0
+                .iter_mut()
+                .take(1024)
+            {
+                hostile(rng, entry);
+            }
+        }
+        self.mapping.write(4096, &rubbish).unwrap();
+        for at in [
+            COMMANDS_HEAD_AT,
+            COMPLETIONS_TAIL_AT,
+            NIC_SLEEPS_AT,
+            CLIENT_SLEEPS_AT,
+        ] {
+            let word = rng.next_u64() >> rng.below(64);
+            self.mapping.word(at).store(word, Ordering::SeqCst);
+        }
+        let tail = self.mapping.word(COMMANDS_TAIL_AT);
+        if rng.chance(3, 4) {
+            tail.store(1 + rng.below(1024), Ordering::SeqCst);
+        } else {
+            let word = rng.next_u64() >> rng.below(64);
+            tail.store(word, Ordering::SeqCst);
+            self.mapping
+                .word(COMPLETIONS_HEAD_AT)
+                .store(word, Ordering::SeqCst);
+        }
+        self.wake();
+    }
+}
+
+/// A command, with whatever in it.
+fn hostile(rng: &mut Rng, entry: &mut [u8; COMMAND_BYTES]) {
+    let at = Remote {
+        processor: rng.below(3) as u16,
+        handle: rng.below(40) as u16,
+        offset: rng.next_u64() >> rng.below(64),
+    };
+    let part = Local {
+        offset: rng.next_u64() >> rng.below(64),
+        bytes: rng.next_u64() >> rng.below(64),
+    };
+    let (event, fence, data) = (Some(rng.next_u64()), rng.chance(1, 9), [0x66; 64]);
+    let request = match rng.below(13) {
+        0 => Request::Put {
+            to: at,
+            data: &data[..1 + rng.below(64) as usize],
+            event: true,
+            ordered: fence,
+        },
+        1 => Request::Get {
+            from: at,
+            into: Local {
+                bytes: rng.below(80),
+                ..part
+            },
+            ordered: fence,
+        },
+        2 => Request::Atomic {
+            at,
+            op: AtomicOp::Add,
+            width: Width::Bits64,
+            operands: [1, 0],
+            fetch: true,
+            ordered: fence,
+        },
+        3 => Request::BlockPut {
+            to: at,
+            from: part,
+            event,
+            fence,
+        },
+        4 => Request::BlockGet {
+            from: at,
+            into: part,
+            fence,
+        },
+        5 => Request::Send {
+            processor: at.processor,
+            member: rng.below(3) as u8,
+            from: part,
+        },
+        6 => Request::Receive { into: part },
+        7 => Request::TakeBack,
+        8 => Request::Register {
+            part,
+            access: Access::ALL,
+        },
+        9 => Request::Deregister { handle: at.handle },
+        10 => Request::Collective(CollectiveRequest::SetUp {
+            engine: rng.below(5) as u8,
+            rank: rng.below(2) as u16,
+            branching: rng.below(34) as u8,
+            epoch: rng.below(4) as u32,
+            patience_ms: rng.below(30) as u32,
+            processors: part,
+        }),
+        11 => Request::Collective(CollectiveRequest::Join {
+            engine: rng.below(5) as u8,
+            op: Reduction::SumI64,
+            word: 1,
+            location: 0,
+        }),
+        _ => Request::Collective(CollectiveRequest::Leave {
+            engine: rng.below(5) as u8,
+        }),
+    };
+    let name = rng.below(8);
+    Command { name, request }.emit(entry).expect("it is one");
+}
+
+/// Two programs that add, put and send without end, and look at every byte.
+struct Honest {
+    stop: Arc<AtomicBool>,
+    rounds: Arc<AtomicU64>,
+    thread: thread::JoinHandle<()>,
+}
+
+impl Honest {
+    fn start(pair: &Pair) -> Self {
+        let mut a = pair.attach("nic0", JOB);
+        let mut b = pair.attach("nic1", JOB);
+        let handle = register(&mut b);
+        let stop = Arc::new(AtomicBool::new(false));
+        let rounds = Arc::new(AtomicU64::new(0));
+        let (ends, counts) = (stop.clone(), rounds.clone());
+        let thread = thread::spawn(move || {
+            let mut rng = Rng::new(3, 3);
+            let mut round = 0;
+            while !ends.load(Ordering::SeqCst) {
+                exchange(&mut a, &mut b, handle, round, &mut rng);
+                round += 1;
+                counts.store(round, Ordering::SeqCst);
+            }
+        });
+        Self {
+            stop,
+            rounds,
+            thread,
+        }
+    }
+
+    /// Waits until they have gone on by so many rounds.
+    fn go_on(&self, rounds: u64) {
+        let begin = self.rounds.load(Ordering::SeqCst);
+        wait_for(
+            || self.thread.is_finished() || self.rounds.load(Ordering::SeqCst) >= begin + rounds,
+            "the others' progress",
+        );
+        assert!(!self.thread.is_finished(), "they have failed");
+    }
+
+    fn end(self) {
+        self.stop.store(true, Ordering::SeqCst);
+        self.thread.join().expect("all was well");
+    }
+}
+
+/// A put, an addition and a message.
+fn exchange(a: &mut Nic, b: &mut Nic, handle: u16, round: u64, rng: &mut Rng) {
+    let bytes = 1 + rng.below(60_000);
+    let data: Vec<u8> = (0..bytes).map(|_| rng.next_u64() as u8).collect();
+    a.write(0, &data).unwrap();
+    let (from, into) = (
+        Local { offset: 0, bytes },
+        Local {
+            offset: 128 << 10,
+            bytes: 64 << 10,
+        },
+    );
+    let at = |offset| Remote {
+        processor: 1,
+        handle,
+        offset,
+    };
+    b.receive(50, into).unwrap();
+    b.flush();
+    a.send(51, 1, b.member(), from).unwrap();
+    a.block_put(52, at(256 << 10), from, None).unwrap();
+    let op = AtomicOp::Add;
+    a.atomic(53, at(512 << 10), op, [1, 0], true).unwrap();
+    let mut left = 3;
+    while left > 0 {
+        match a.wait(PATIENCE).unwrap().expect("it ends") {
+            Completion::End {
+                name, status, word, ..
+            } => {
+                assert_eq!(status, Status::Done, "command {name} of round {round}");
+                assert!(name != 53 || word == round, "{word} additions, not {round}");
+                left -= 1;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    match b.wait(PATIENCE).unwrap().expect("it comes") {
+        Completion::Received {
+            name: 50,
+            status: Status::Done,
+            bytes: got,
+            ..
+        } => assert_eq!(got, bytes),
+        other => panic!("{other:?}"),
+    }
+    for offset in [128 << 10, 256 << 10] {
+        let mut found = vec![0; data.len()];
+        b.read(offset, &mut found).unwrap();
+        assert!(found == data, "what arrived in round {round} at {offset}");
+    }
+}
+
+/// Sets up an engine for two programs at two network interfaces.
+fn set_up(nic: &mut Nic, rank: u16, epoch: u32) {
+    nic.write(0, &[0, 0, 1, 0]).unwrap();
+    let processors = Local {
+        offset: 0,
+        bytes: 4,
+    };
+    let request = CollectiveRequest::SetUp {
+        engine: 1,
+        rank,
+        branching: 2,
+        epoch,
+        patience_ms: 20_000,
+        processors,
+    };
+    nic.collective(60, request).unwrap();
+    assert_eq!(end(nic, 60), (Status::Done, 0));
+}
+
+fn join(nic: &mut Nic, op: Reduction, word: u64) {
+    let request = CollectiveRequest::Join {
+        engine: 1,
+        op,
+        word,
+        location: 0,
+    };
+    nic.collective(61, request).unwrap();
+    nic.flush();
+}
+
+#[test]
+fn programs_reduce_together_and_are_told_who_has_left() {
+    let pair = Pair::new();
+    let mut a = pair.attach("nic0", JOB);
+    for epoch in 1..=10 {
+        let mut b = pair.attach("nic1", JOB);
+        set_up(&mut a, 0, epoch);
+        set_up(&mut b, 1, epoch);
+        for round in 0..50 {
+            for nic in [&mut a, &mut b] {
+                join(nic, Reduction::SumI64, round + 1);
+            }
+            for nic in [&mut a, &mut b] {
+                assert_eq!(end(nic, 61), (Status::Done, 2 * round + 2));
+            }
+        }
+        // It waits, and is gone.
+        join(&mut b, Reduction::Barrier, 0);
+        wait_for(
+            || pair.counter("nic1", "collectives_joined") >= u64::from(epoch) * 51,
+            "that it has joined",
+        );
+        drop(b);
+        // Before that is noticed, what it had given still counts.
+        wait_for(
+            || pair.counter("nic1", "door.gone") >= u64::from(epoch),
+            "that it has gone",
+        );
+        join(&mut a, Reduction::Barrier, 0);
+        assert_eq!(end(&mut a, 61), (Status::Left, 1));
+    }
+}
+
+#[test]
+fn rubbish_in_rings_harms_nobody_else() {
+    let pair = Pair::new();
+    let honest = Honest::start(&pair);
+    honest.go_on(1);
+    let before = pair.held("nic0");
+    let mut rng = Rng::new(9, 9);
+    for _ in 0..40 {
+        let rogue = Rogue::new(&pair);
+        if rng.chance(1, 2) {
+            rogue.block_events();
+        }
+        for _ in 0..1 + rng.below(4) {
+            rogue.scribble(&mut rng);
+            thread::sleep(Duration::from_millis(rng.below(4)));
+        }
+        honest.go_on(1);
+    }
+    let gone = || pair.counter("nic0", "door.clients") == 1;
+    wait_for(gone, "the end of the rogues");
+    wait_for(|| pair.held("nic0") == before, "what they held");
+    assert!(pair.counter("nic0", "door.dismissed") > 0);
+    let [commands, malformed] =
+        ["commands", "malformed"].map(|name| pair.counter("nic0", &format!("door.{name}")));
+    assert!(
+        malformed > 100 && commands - malformed > 1_000,
+        "{commands}, {malformed}"
+    );
+    honest.go_on(3);
+    honest.end();
+}
+
+#[test]
+fn who_keeps_descriptors_or_says_nothing_keeps_nobody_waiting() {
+    let pair = Pair::new();
+    let honest = Honest::start(&pair);
+    let before = pair.held("nic0");
+    // Gone, but with its events and its memory; it goes on waking.
+    let kept: Vec<_> = (0..20)
+        .map(|_| {
+            let Rogue {
+                mapping, events, ..
+            } = Rogue::new(&pair);
+            (mapping, events)
+        })
+        .collect();
+    wait_for(|| pair.counter("nic0", "door.gone") == 20, "their end");
+    for (mapping, events) in &kept {
+        let _ = (&events[0]).write(&1_u64.to_ne_bytes());
+        mapping.word(COMMANDS_TAIL_AT).store(7, Ordering::SeqCst);
+    }
+    wait_for(|| pair.held("nic0") == before, "what they held");
+    let turns = || pair.counter("nic0", "loop.turns");
+    honest.go_on(3);
+    // Connections that say nothing, half of a hello, or something else.
+    let mut silent = Vec::new();
+    for n in 0..60 {
+        let mut stream = UnixStream::connect(pair.door("nic0")).unwrap();
+        match n % 3 {
+            0 => {}
+            1 => stream.write_all(&[0x70; 7]).unwrap(),
+            _ => {
+                stream.write_all(&[0x71; HELLO_BYTES]).unwrap();
+                let mut answer = [0; HELLO_BYTES];
+                stream.read_exact(&mut answer).unwrap();
+                let welcome = Welcome::parse(&answer).unwrap();
+                assert_eq!(welcome.entry, Entry::NotUnderstood);
+            }
+        }
+        silent.push(stream);
+    }
+    drop(pair.attach("nic0", JOB + 5));
+    honest.go_on(3);
+    // As many as there is room for; all others are told.
+    let mut all = Vec::new();
+    let refused = loop {
+        let options = Options {
+            job: JOB + 10 + all.len() as u64,
+            member: None,
+            data_bytes: 0,
+        };
+        match Nic::attach(pair.door("nic0"), &options) {
+            Ok(nic) => all.push(nic),
+            Err(error) => break error.to_string(),
+        }
+    };
+    assert_eq!(all.len(), 63, "{refused}");
+    assert!(
+        refused.contains("as many programs as it can have"),
+        "{refused}"
+    );
+    drop(all);
+    drop(silent);
+    let gone = || pair.counter("nic0", "door.clients") == 1;
+    wait_for(gone, "their end");
+    honest.go_on(1);
+    honest.end();
+    // With nothing to do, it sleeps, whoever holds what.
+    thread::sleep(Duration::from_millis(200));
+    let begin = turns();
+    thread::sleep(Duration::from_millis(500));
+    let per_second = 2 * (turns() - begin);
+    assert!(per_second < 5_000, "{per_second} turns a second at rest");
+}
+
+#[test]
+fn programs_that_end_at_any_moment_leave_nothing() {
+    let pair = Pair::new();
+    let honest = Honest::start(&pair);
+    let before = [pair.held("nic0"), pair.held("nic1")];
+    let mut rng = Rng::new(17, 1);
+    for round in 0..100 {
+        let mut a = pair.attach("nic0", JOB + 1);
+        let mut b = pair.attach("nic1", JOB + 1);
+        let handle = register(&mut b);
+        let whole = Local {
+            offset: 0,
+            bytes: DATA,
+        };
+        for name in 0..20 {
+            let to = Remote {
+                processor: 1,
+                handle,
+                offset: 0,
+            };
+            a.block_put(name, to, whole, Some(name)).unwrap();
+            a.block_get(name, to, whole).unwrap();
+            a.send(name, 1, b.member(), whole).unwrap();
+            b.receive(name, whole).unwrap();
+        }
+        a.flush();
+        b.flush();
+        thread::sleep(Duration::from_micros(rng.below(5_000)));
+        if rng.chance(1, 2) {
+            drop(a);
+            thread::sleep(Duration::from_micros(rng.below(2_000)));
+            drop(b);
+        } else {
+            drop(b);
+            thread::sleep(Duration::from_micros(rng.below(2_000)));
+            drop(a);
+        }
+        if round % 20 == 0 {
+            honest.go_on(1);
+        }
+    }
+    let gone = || [pair.held("nic0"), pair.held("nic1")] == before;
+    wait_for(gone, "what they held");
+    honest.go_on(3);
+    honest.end();
+}

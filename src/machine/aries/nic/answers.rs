@@ -1,0 +1,260 @@
+//! Responses on their way to the link, of which one may answer several requests.
+//!
+//! A put is answered by a response of its own, which costs routers as much as the put does. Where
+//! requests come in frames of many, their responses wait together for as long as it takes to serve
+//! the rest of what has come, and those that say nothing but "done" of one source's requests are
+//! joined ([`Response::others`](phitwire_framing::aries::packet::Response)). Nothing is held back
+//! for the sake of joining it.
+
+use phitwire_framing::aries::flit::Head;
+use phitwire_framing::aries::packet::{MAX_DATA, MAX_JOINED, Response, write_others};
+
+use super::packet_buf::{PacketBuf, PacketQueue};
+
+/// A response at the end of the queue that others may join.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    head: Head,
+    /// The numbers of the other requests that it answers.
+    others: [u16; MAX_JOINED],
+    len: usize,
+}
+
+impl Open {
+    const fn new(head: Head) -> Self {
+        Self {
+            head,
+            others: [0; MAX_JOINED],
+            len: 0,
+        }
+    }
+
+    /// Lets a response of one flit join, if it says the same and there is room.
+    #[inline]
+    fn takes(&mut self, head: Head) -> bool {
+        let what = |head: Head| (head.destination(), head.routing(), head.code());
+        if what(head) != what(self.head) {
+            return false;
+        }
+        let Some(place) = self.others.get_mut(self.len) else {
+            return false;
+        };
+        *place = head.packet_id();
+        self.len += 1;
+        true
+    }
+}
+
+/// Responses that wait for the link, the oldest first.
+///
+/// Call order: [`vacant`](Self::vacant) is written to and [`push_vacant`](Self::push_vacant) called
+/// for each; [`close`](Self::close), then [`front`](Self::front) and
+/// [`pop_front`](Self::pop_front) as the link takes them.
+#[derive(Debug, Default)]
+pub(crate) struct Answers {
+    queue: PacketQueue,
+    joins: bool,
+    open: Option<Open>,
+    joined: u64,
+}
+
+impl Answers {
+    /// None; with `joins`, one may answer several requests.
+    pub(crate) fn new(joins: bool) -> Self {
+        Self {
+            joins,
+            ..Self::default()
+        }
+    }
+
+    /// Packets that wait.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// Responses that went with another one.
+    pub(crate) fn joined(&self) -> u64 {
+        self.joined
+    }
+
+    /// The place for the next response.
+    #[inline]
+    pub(crate) fn vacant(&mut self) -> &mut PacketBuf {
+        self.queue.vacant()
+    }
+
+    /// Appends the response that was written to [`vacant`](Self::vacant), or lets it join the last.
+    #[inline]
+    pub(crate) fn push_vacant(&mut self) {
+        if !self.joins {
+            return self.queue.push_vacant();
+        }
+        let head = match self.queue.vacant().as_slice() {
+            [flit] => Head::parse(*flit),
+            _ => None,
+        };
+        if let (Some(head), Some(open)) = (head, &mut self.open)
+            && open.takes(head)
+        {
+            self.joined += 1;
+            return;
+        }
+        self.finish_last();
+        self.queue.push_vacant();
+        self.open = head.map(Open::new);
+    }
+
+    /// Nothing joins what is there any more: it may leave.
+    #[inline]
+    pub(crate) fn close(&mut self) {
+        if self.open.is_some() {
+            self.finish_last();
+            self.open = None;
+        }
+    }
+
+    /// Writes into the last response whom else it answers.
+    fn finish_last(&mut self) {
+        let (Some(open), Some(last)) = (&self.open, self.queue.back_mut()) else {
+            return;
+        };
+        if open.len == 0 {
+            return;
+        }
+        let (alone, _) = Response::parse_header(&[open.head.flit()])
+            .expect("a response of one flit has been written");
+        let joined = Response {
+            joined: true,
+            ..alone
+        };
+        let mut data = [0; MAX_DATA];
+        let bytes = write_others(alone.packet_id, &open.others[..open.len], &mut data);
+        last.fill(|flits| joined.emit(&data[..bytes], flits))
+            .expect("a list of numbers has a packet");
+    }
+
+    /// The oldest packet.
+    #[inline]
+    pub(crate) fn front(&self) -> Option<&PacketBuf> {
+        debug_assert!(self.open.is_none(), "closed before");
+        self.queue.front()
+    }
+
+    /// Takes the oldest packet away, if there is one.
+    #[inline]
+    pub(crate) fn pop_front(&mut self) {
+        self.queue.pop_front();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use phitwire_framing::aries::flit::{NodeId, Routing};
+    use phitwire_framing::aries::packet::{Status, others};
+
+    fn done(packet_id: u16) -> Response {
+        Response {
+            destination: NodeId::from_bits(5),
+            routing: Routing::Adaptive0,
+            packet_id,
+            echo: 3,
+            status: Status::Done,
+            joined: false,
+        }
+    }
+
+    fn write(answers: &mut Answers, response: Response, data: &[u8]) {
+        let place = answers.vacant();
+        place.fill(|flits| response.emit(data, flits)).unwrap();
+        answers.push_vacant();
+    }
+
+    /// What goes out: of each packet the number of the first request, and of all others.
+    fn sent(answers: &mut Answers) -> Vec<Vec<u16>> {
+        answers.close();
+        let mut all = Vec::new();
+        while let Some(packet) = answers.front() {
+            let mut data = [0; MAX_DATA];
+            let (first, bytes) = Response::parse(packet.as_slice(), &mut data).unwrap();
+            let mut ids = vec![first.packet_id];
+            if first.joined {
+                ids.extend(others(first.packet_id, &data[..bytes]));
+            }
+            all.push(ids);
+            answers.pop_front();
+        }
+        all
+    }
+
+    #[test]
+    fn what_is_alike_goes_together_in_any_order() {
+        let mut answers = Answers::new(true);
+        let ids = [4_094, 4_095, 0, 7, 2, 29];
+        for id in ids {
+            write(&mut answers, done(id), &[]);
+        }
+        assert_eq!((answers.len(), answers.joined()), (1, 5));
+        assert_eq!(sent(&mut answers), [ids]);
+        // As many as have room.
+        for id in 0..100 {
+            write(&mut answers, done(id), &[]);
+        }
+        let most = MAX_JOINED as u16 + 1;
+        let all: Vec<Vec<u16>> = (0..100)
+            .step_by(most.into())
+            .map(|first| (first..100.min(first + most)).collect())
+            .collect();
+        assert_eq!(sent(&mut answers), all);
+    }
+
+    #[test]
+    fn what_differs_in_anything_but_its_number_goes_alone() {
+        let other = [
+            Response {
+                destination: NodeId::from_bits(6),
+                ..done(2)
+            },
+            Response {
+                routing: Routing::Minimal,
+                ..done(2)
+            },
+            Response { echo: 4, ..done(2) },
+            Response {
+                status: Status::Busy,
+                ..done(2)
+            },
+        ];
+        for other in other {
+            let mut answers = Answers::new(true);
+            write(&mut answers, done(1), &[]);
+            write(&mut answers, other, &[]);
+            write(&mut answers, done(3), &[]);
+            assert_eq!(answers.len(), 3, "{other:?}");
+        }
+        let mut answers = Answers::new(true);
+        write(&mut answers, done(1), &[]);
+        write(&mut answers, done(2), &[0; 4]);
+        write(&mut answers, done(3), &[]);
+        assert_eq!(sent(&mut answers), [[1], [2], [3]]);
+    }
+
+    #[test]
+    fn nothing_joins_what_may_have_left() {
+        let mut answers = Answers::new(true);
+        write(&mut answers, done(1), &[]);
+        answers.close();
+        write(&mut answers, done(2), &[]);
+        assert_eq!(sent(&mut answers), [[1], [2]]);
+    }
+
+    #[test]
+    fn as_in_the_machine_each_goes_alone() {
+        let mut answers = Answers::new(false);
+        write(&mut answers, done(1), &[]);
+        write(&mut answers, done(2), &[]);
+        assert_eq!(sent(&mut answers), [[1], [2]]);
+        assert_eq!(answers.joined(), 0);
+    }
+}

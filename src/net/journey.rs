@@ -1,0 +1,168 @@
+//! A packet's way over a network, put together from what routers have written down of it.
+
+use std::collections::BTreeMap;
+
+use super::model::{End, NodeRef};
+use super::network::Network;
+use crate::trace::Passage;
+
+/// Routers that a way has at most: what goes on for longer goes in circles.
+const MOST_HOPS: usize = 64;
+
+/// What the routers of a network have written down, on one clock: those that could not be asked are
+/// missing.
+pub type Sightings = BTreeMap<NodeRef, Vec<Passage>>;
+
+/// A router on the way.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Hop {
+    /// The router.
+    pub router: NodeRef,
+    /// What it wrote down.
+    pub passage: Passage,
+    /// Where its packet went, if it left.
+    pub to: Option<End>,
+}
+
+/// How a way ends, as far as it is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// At the network interface that it was to go to.
+    Delivered,
+    /// At another.
+    Misdelivered(NodeRef),
+    /// The router next to the source has not seen it.
+    NotSeen,
+    /// It is in the last router still.
+    Inside,
+    /// The last router has thrown it away.
+    Discarded(String),
+    /// It left the last router, and the next, which could be asked, has not seen it.
+    OnLink {
+        /// Whether its link says that it is at the other end.
+        acknowledged: bool,
+    },
+    /// It left the last router for one that could not be asked.
+    Unasked(NodeRef),
+    /// It went on for too long.
+    Endless,
+}
+
+/// What packet is followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Followed {
+    /// Where it comes from.
+    pub from: NodeRef,
+    /// And where it goes.
+    pub to: NodeRef,
+    /// Whether it is an answer.
+    pub response: bool,
+    /// What tells it from others.
+    pub identity: u64,
+    /// It was not sent before.
+    pub not_before_ps: u64,
+    /// How much clocks of routers may differ.
+    pub slack_ps: u64,
+}
+
+/// The other end of every link.
+#[derive(Clone, Debug)]
+pub struct Peers(BTreeMap<End, End>);
+
+impl Peers {
+    /// Those of a network.
+    pub fn of(network: &dyn Network) -> Self {
+        let ends = (0..network.link_count()).map(|link| network.ends(link));
+        Self(ends.flat_map(|(a, b)| [(a, b), (b, a)]).collect())
+    }
+
+    /// The other end of the link at `end`.
+    pub fn of_end(&self, end: End) -> Option<End> {
+        self.0.get(&end).copied()
+    }
+
+    /// Links of a node: its own ends and the others.
+    pub fn of_node(&self, node: NodeRef) -> impl Iterator<Item = (End, End)> {
+        let all = End { node, port: 0 }..=End {
+            node,
+            port: u8::MAX,
+        };
+        self.0.range(all).map(|(own, other)| (*own, *other))
+    }
+
+    /// Follows a packet from router to router.
+    pub fn follow(&self, packet: Followed, seen: &Sightings) -> (Vec<Hop>, Way) {
+        let mut hops: Vec<Hop> = Vec::new();
+        let first = self.of_node(packet.from).filter_map(|(_, at)| {
+            let not_before = packet.not_before_ps.saturating_sub(packet.slack_ps);
+            Some((at.node, passage(packet, at, not_before, seen)?))
+        });
+        let came = |(_, passage): &(NodeRef, &Passage)| passage.arrived_ps.or(passage.last_ps());
+        let Some((mut router, mut passage)) = first.min_by_key(came) else {
+            let asked = self.of_node(packet.from).next();
+            let way = match asked {
+                Some((_, at)) if !seen.contains_key(&at.node) => Way::Unasked(at.node),
+                _ => Way::NotSeen,
+            };
+            return (hops, way);
+        };
+        loop {
+            let out = passage.departure;
+            let to = out.and_then(|out| {
+                let port = out.port;
+                self.of_end(End { node: router, port })
+            });
+            hops.push(Hop {
+                router,
+                passage: passage.clone(),
+                to,
+            });
+            let (Some(out), Some(to)) = (out, to) else {
+                let way = match &passage.discarded {
+                    Some(why) => Way::Discarded(why.to_string()),
+                    None => Way::Inside,
+                };
+                return (hops, way);
+            };
+            if matches!(to.node, NodeRef::Processor(_)) {
+                let way = match to.node == packet.to {
+                    true => Way::Delivered,
+                    false => Way::Misdelivered(to.node),
+                };
+                return (hops, way);
+            }
+            if hops.len() == MOST_HOPS {
+                return (hops, Way::Endless);
+            }
+            let left = passage.left_ps().unwrap_or(0);
+            let not_before = left.saturating_sub(packet.slack_ps);
+            match self::passage(packet, to, not_before, seen) {
+                Some(next) => (router, passage) = (to.node, next),
+                None if seen.contains_key(&to.node) => {
+                    let acknowledged = out.acknowledged;
+                    return (hops, Way::OnLink { acknowledged });
+                }
+                None => return (hops, Way::Unasked(to.node)),
+            }
+        }
+    }
+}
+
+/// The first passage of the packet that came in at `at`.
+fn passage(packet: Followed, at: End, not_before: u64, seen: &Sightings) -> Option<&Passage> {
+    let is_it = |passage: &&Passage| {
+        let came = passage.arrived_ps.or(passage.last_ps());
+        passage.port == at.port
+            && passage.response == packet.response
+            && passage.identity.is_none_or(|of| of == packet.identity)
+            // One that is only waiting, and came before the watch, has no time at all.
+            && came.is_none_or(|came| came >= not_before)
+    };
+    let passages = seen.get(&at.node)?.iter().filter(is_it);
+    passages.min_by_key(|passage| {
+        (
+            passage.identity.is_none(),
+            passage.arrived_ps.or(passage.last_ps()),
+        )
+    })
+}

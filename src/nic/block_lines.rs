@@ -1,0 +1,145 @@
+//! Blocks of traffic runs, line by line.
+//!
+//! A source that does not know what became of a block may send the next one to the same address.
+//! Pieces of the first may still be on their way, and come between those of the second, or after
+//! them. That is nobody's fault, but it must not be taken for one, nor hide one: so the target
+//! looks at the number that each line carries, and when a line of an earlier block overwrites a
+//! whole one of the latest, it is remembered that the latter was there.
+
+use std::collections::BTreeMap;
+
+use super::memory::Memory;
+use super::stamp::{Found, LINE, Stamp};
+
+/// Which of the announced addresses, and which line of the block there.
+pub(crate) type Line = (u16, u32);
+
+/// What is known of the lines of one run's blocks.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LateLines {
+    /// By address: the number of the latest block of which a line has come.
+    newest: Box<[u32]>,
+    /// Whole lines that are overwritten: of which block.
+    overwritten: BTreeMap<Line, u32>,
+}
+
+impl LateLines {
+    /// None have come to so many addresses.
+    pub(crate) fn new(addresses: usize) -> Self {
+        Self {
+            newest: vec![0; addresses].into_boxed_slice(),
+            overwritten: BTreeMap::new(),
+        }
+    }
+
+    /// A line of no more than [`LINE`] bytes is about to be written to `address` of `memory`, which
+    /// is `line`. One too short to carry a number comes from a source that sends nothing after a
+    /// block of which it knows nothing.
+    #[inline]
+    pub(crate) fn comes(
+        &mut self,
+        stamp: Stamp,
+        (address, line): (u64, Line),
+        data: &[u8],
+        memory: &Memory,
+    ) {
+        let Some(newest) = self.newest.get(usize::from(line.0)) else {
+            return;
+        };
+        match Stamp::claimed_number(*newest, data) {
+            Some(number) if number != *newest => {
+                self.of_another(stamp, (address, line), number, data, memory);
+            }
+            _ if self.overwritten.is_empty() => {}
+            _ => {
+                self.overwritten.remove(&line);
+            }
+        }
+    }
+
+    /// A line of another block than the latest comes.
+    #[cold]
+    fn of_another(
+        &mut self,
+        stamp: Stamp,
+        (address, line): (u64, Line),
+        number: u32,
+        data: &[u8],
+        memory: &Memory,
+    ) {
+        if !stamp.matches(address, number, data) {
+            // Damaged, or of another run.
+            return;
+        }
+        let newest = &mut self.newest[usize::from(line.0)];
+        if is_before(*newest, number) {
+            *newest = number;
+            self.overwritten.remove(&line);
+            return;
+        }
+        let mut before = [0; LINE];
+        let before = &mut before[..data.len().min(LINE)];
+        if memory.read(address, before).is_ok() && stamp.matches(address, *newest, before) {
+            self.overwritten.insert(line, *newest);
+        }
+    }
+
+    /// Whether lines of a later block than `number` have come to its address: it cannot be judged
+    /// any more.
+    pub(crate) fn is_outdated(&self, place: u16, number: u32) -> bool {
+        let newest = self.newest.get(usize::from(place));
+        newest.is_some_and(|&newest| is_before(number, newest))
+    }
+
+    /// Whether `line` of block `number` was there, and one of an earlier block has overwritten it.
+    pub(crate) fn has_been_there(&self, line: Line, number: u32) -> bool {
+        self.overwritten.get(&line) == Some(&number)
+    }
+}
+
+/// Half of all numbers are before any other.
+const fn is_before(number: u32, other: u32) -> bool {
+    number.wrapping_sub(other) > 1 << 31
+}
+
+/// What the `size` bytes at `local`, which have been read at `address` of somebody's memory, are.
+pub(crate) fn block_found(memory: &Memory, local: u64, address: u64, size: u32) -> Found {
+    let mut line = [0; LINE];
+    let size = u64::from(size);
+    let of_line = |at: u64| {
+        let line = &mut line[..(size - at).min(LINE as u64) as usize];
+        match memory.read(local + at, line) {
+            Ok(()) => Found::of(address + at, line),
+            Err(_) => Found::Wrong,
+        }
+    };
+    let lines = (0..size).step_by(LINE).map(of_line);
+    lines.max().unwrap_or(Found::Whole)
+}
+
+/// How many lines of the block are whole lines of another run's messages, or such by which one that
+/// `was_there` has been overwritten; `None` if any is neither those nor its own.
+pub(crate) fn wrong_lines(
+    memory: &Memory,
+    address: u64,
+    size: u32,
+    (stamp, number): (Stamp, u32),
+    was_there: impl Fn(u32) -> bool,
+) -> Option<u64> {
+    let (mut found, mut wrong) = ([0; LINE], 0);
+    let (size, mut lines) = (u64::from(size), stamp.lines(address, number));
+    for at in (0..size).step_by(LINE) {
+        let expected = lines.next();
+        let found = &mut found[..(size - at).min(LINE as u64) as usize];
+        memory.read(address + at, found).ok()?;
+        if *found != expected[..found.len()] {
+            let line = (at / LINE as u64) as u32;
+            let late = || was_there(line) && stamp.is_of_any_number(address + at, found);
+            if !stamp.is_of_another_run(address + at, found) && !late() {
+                return None;
+            }
+            wrong += 1;
+        }
+    }
+    Some(wrong)
+}

@@ -1,0 +1,88 @@
+//! Where datagrams and the words about them are in every memory.
+
+use phitwire_framing::carrier::frame::checksum;
+
+use crate::nic::memory::Memory;
+
+/// Longest datagram, in bytes.
+pub const MOST_DATAGRAM_BYTES: usize = 1 << 16;
+/// Datagrams of one source that a target has room for.
+pub(super) const PLACES: usize = 8;
+/// The bells of a source at its target, and its receipts at the source: a word for each place.
+pub(super) const LINE: usize = PLACES * size_of::<u64>();
+
+/// What the bell says of a datagram; zero is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Bell(pub(super) u64);
+
+impl Bell {
+    const NUMBER_BITS: u32 = 15;
+    const LENGTH_BITS: u32 = 17;
+    const _FIT: () = assert!(Self::NUMBER_BITS + Self::LENGTH_BITS == u32::BITS);
+
+    pub(super) fn new(number: u16, data: &[u8]) -> Self {
+        let check = u64::from(checksum(data));
+        let number = u64::from(number) & ((1 << Self::NUMBER_BITS) - 1);
+        Self(check << u32::BITS | number << Self::LENGTH_BITS | data.len() as u64)
+    }
+
+    pub(super) const fn length(self) -> usize {
+        self.0 as usize & ((1 << Self::LENGTH_BITS) - 1)
+    }
+
+    /// How far behind `number` its own is, in their circle.
+    pub(super) const fn behind(self, number: u16) -> u16 {
+        let own = (self.0 >> Self::LENGTH_BITS) as u16;
+        own.wrapping_sub(number) & ((1 << Self::NUMBER_BITS) - 1)
+    }
+
+    /// Whether these are the bytes it was made from.
+    pub(super) fn describes(self, data: &[u8]) -> bool {
+        (self.0 >> u32::BITS) as u32 == checksum(data)
+    }
+}
+
+/// Where things are in every memory.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Layout {
+    pub(super) base: u64,
+    pub(super) processors: u64,
+}
+
+impl Layout {
+    const PER_PROCESSOR: u64 = 2 * LINE as u64 + (PLACES * MOST_DATAGRAM_BYTES) as u64;
+
+    pub(super) fn bytes(processors: u16) -> u64 {
+        u64::from(processors) * Self::PER_PROCESSOR
+    }
+
+    /// The bells of `source`.
+    pub(super) fn bells(self, source: u16) -> u64 {
+        self.base + u64::from(source) * LINE as u64
+    }
+
+    /// The receipts of `target`.
+    pub(super) fn receipts(self, target: u16) -> u64 {
+        self.bells(target) + self.processors * LINE as u64
+    }
+
+    /// A place of `source`.
+    pub(super) fn place(self, source: u16, place: usize) -> u64 {
+        let first = self.base + 2 * self.processors * LINE as u64;
+        first + (u64::from(source) * PLACES as u64 + place as u64) * MOST_DATAGRAM_BYTES as u64
+    }
+}
+
+pub(super) fn word(place: usize) -> u64 {
+    (place * size_of::<u64>()) as u64
+}
+
+/// The words of a line of the memory.
+pub(super) fn line(memory: &Memory, address: u64) -> Option<[u64; PLACES]> {
+    let mut bytes = [0; LINE];
+    memory.read(address, &mut bytes).ok()?;
+    let words = bytes.as_chunks().0;
+    Some(core::array::from_fn(|place| {
+        u64::from_le_bytes(words[place])
+    }))
+}

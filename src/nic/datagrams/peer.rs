@@ -1,0 +1,218 @@
+//! What a network interface knows of another one, and the datagrams on their way to it.
+
+use std::collections::VecDeque;
+
+use super::layout::{Bell, LINE, PLACES};
+use super::{ATTEMPTS, DEAF, FEW_TO_ONE, HUSH, MOST_WAITING, PATIENCE, PROBES, SILENCE};
+use crate::rng::Rng;
+use crate::time::{Duration, Time};
+
+/// A place at a target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Free,
+    Filling,
+    /// The bell has been rung.
+    Told(Bell, Time),
+}
+
+/// A datagram on its way into its place.
+#[derive(Debug)]
+pub(super) struct Outgoing {
+    pub(super) place: usize,
+    pub(super) serial: u32,
+    pub(super) began: Time,
+    pub(super) bell: Bell,
+    pub(super) data: Vec<u8>,
+    /// Bytes that were put.
+    pub(super) next: usize,
+    /// Offsets to put again, and how often that was done.
+    pub(super) again: Vec<usize>,
+    pub(super) attempts: u16,
+    pub(super) outstanding: usize,
+    pub(super) lost: bool,
+}
+
+impl Outgoing {
+    pub(super) fn has_piece(&self) -> bool {
+        !self.lost && (self.next < self.data.len() || !self.again.is_empty())
+    }
+
+    /// Its next bytes to be put, and where.
+    pub(super) fn piece(&self, longest: usize) -> (usize, &[u8]) {
+        let offset = self.again.last().copied().unwrap_or(self.next);
+        let rest = &self.data[offset..];
+        (offset, &rest[..rest.len().min(longest)])
+    }
+
+    /// They were put.
+    pub(super) fn was_put(&mut self, bytes: usize) {
+        self.outstanding += 1;
+        if self.again.pop().is_none() {
+            self.next += bytes;
+        }
+    }
+
+    /// As many times as it has 64 bytes, and some.
+    pub(super) fn may_repeat(&self) -> bool {
+        usize::from(self.attempts) < usize::from(ATTEMPTS) + self.data.len() / LINE
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        self.outstanding == 0 && !self.has_piece()
+    }
+}
+
+/// What is known of another network interface.
+#[derive(Debug)]
+pub(super) struct Peer {
+    pub(super) number: u16,
+    pub(super) places: [Place; PLACES],
+    /// Puts outstanding for datagrams under way, when the first of them was made, and when one was
+    /// answered last.
+    pub(super) outstanding: usize,
+    pub(super) asked: Time,
+    pub(super) answered: Time,
+    /// Whether it stands among those that have their turn.
+    pub(super) busy: bool,
+    pub(super) under_way: VecDeque<Outgoing>,
+    waiting: VecDeque<Vec<u8>>,
+    waiting_bytes: usize,
+    pub(super) silent_until: Time,
+    pub(super) silence: Duration,
+    /// Bells that were heard, by place, and the number expected next.
+    pub(super) heard: [u64; PLACES],
+    pub(super) next: u16,
+}
+
+impl Peer {
+    pub(super) fn new(nonce: u64) -> Self {
+        Self {
+            number: Rng::new(nonce, 0).next_u64() as u16,
+            places: [Place::Free; PLACES],
+            outstanding: 0,
+            asked: Time::ZERO,
+            answered: Time::ZERO,
+            busy: false,
+            under_way: VecDeque::new(),
+            waiting: VecDeque::new(),
+            waiting_bytes: 0,
+            silent_until: Time::ZERO,
+            silence: SILENCE.0,
+            heard: [0; PLACES],
+            next: 0,
+        }
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.under_way.is_empty() && self.waiting.is_empty()
+    }
+
+    /// Whether another datagram may wait.
+    pub(super) fn may_wait(&self, bytes: usize) -> bool {
+        let (datagrams, most_bytes) = MOST_WAITING;
+        self.waiting.len() < datagrams && self.waiting_bytes + bytes <= most_bytes
+    }
+
+    pub(super) fn waits(&mut self, data: Vec<u8>) {
+        self.waiting_bytes += data.len();
+        self.waiting.push_back(data);
+    }
+
+    pub(super) fn next_waiting(&mut self) -> Option<Vec<u8>> {
+        let data = self.waiting.pop_front()?;
+        self.waiting_bytes -= data.len();
+        Some(data)
+    }
+
+    /// Whether another put may go there, of `most` to each.
+    pub(super) fn has_room(&self, now: Time, most: usize) -> bool {
+        let is_hushed = self.answered + HUSH < now;
+        let was_silent = self.silence > SILENCE.0;
+        self.outstanding
+            < match (is_hushed, was_silent) {
+                (false, _) => most,
+                (true, false) => FEW_TO_ONE.min(most),
+                (true, true) => PROBES,
+            }
+    }
+
+    /// When it is taken for dead if it answers nothing.
+    pub(super) fn deaf_at(&self) -> Option<Time> {
+        (self.outstanding > 0).then(|| self.asked.max(self.answered) + DEAF)
+    }
+
+    /// When places are free again for those that wait, although nobody says so.
+    pub(super) fn gives_up_at(&self) -> Option<Time> {
+        let told = self.places.iter().filter_map(|place| match place {
+            Place::Told(_, since) => Some(*since + PATIENCE),
+            Place::Free | Place::Filling => None,
+        });
+        told.min().filter(|_| !self.waiting.is_empty())
+    }
+
+    pub(super) fn was_asked(&mut self, now: Time) {
+        if self.outstanding == 0 {
+            self.asked = now;
+        }
+        self.outstanding += 1;
+    }
+
+    /// A put has been answered that belongs to no datagram any more: it was slow, not dead.
+    pub(super) fn answers_late(&mut self, now: Time) {
+        self.answered = now;
+        self.silent_until = Time::ZERO;
+    }
+
+    pub(super) fn answers(&mut self) {
+        self.silent_until = Time::ZERO;
+        self.silence = SILENCE.0;
+    }
+
+    /// Leaves it alone, and gives up what is on its way to it or waits; answers how many these are.
+    /// Their places serve again at once: puts may take long to time out, and the check of each
+    /// datagram tells if a late one has spoilt it.
+    pub(super) fn fall_silent(&mut self, now: Time) -> u64 {
+        if self.silent_until <= now {
+            self.silent_until = now + self.silence;
+            self.silence = SILENCE.1.min(self.silence.times(2));
+        }
+        let lost = self.waiting.len() + self.under_way.len();
+        self.waiting.clear();
+        self.waiting_bytes = 0;
+        for outgoing in self.under_way.drain(..) {
+            self.places[outgoing.place] = Place::Free;
+        }
+        self.outstanding = 0;
+        lost as u64
+    }
+
+    /// Frees places whose receipt does not come; answers how many.
+    pub(super) fn give_up(&mut self, now: Time) -> u64 {
+        let mut lost = 0;
+        for place in &mut self.places {
+            if matches!(place, Place::Told(_, since) if *since + PATIENCE <= now) {
+                *place = Place::Free;
+                lost += 1;
+            }
+        }
+        lost
+    }
+
+    pub(super) fn begin(&mut self, now: Time, place: usize, serial: u32, data: Vec<u8>) {
+        self.places[place] = Place::Filling;
+        self.under_way.push_back(Outgoing {
+            place,
+            serial,
+            began: now,
+            bell: Bell::new(self.number, &data),
+            data,
+            next: 0,
+            again: Vec::new(),
+            attempts: 0,
+            outstanding: 0,
+            lost: false,
+        });
+        self.number = self.number.wrapping_add(1);
+    }
+}

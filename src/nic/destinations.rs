@@ -1,0 +1,81 @@
+//! Where a sender's messages go, one after the other.
+
+use super::traffic_pattern::Choice;
+use super::traffic_spec::{SpecError, TrafficSpec};
+use crate::rng::Rng;
+
+/// The destinations that the network interface of a processor draws for its messages, for those who
+/// send in its place: programs at its door. It never ends, unless the processor is a silent one.
+#[derive(Clone, Debug)]
+pub struct Destinations {
+    all: Vec<u16>,
+    choice: Choice,
+    rng: Rng,
+    turn: usize,
+}
+
+impl Destinations {
+    /// Those of processor `own` in a run as `spec` says.
+    ///
+    /// # Errors
+    /// When the pattern is none for so many participants, or `own` is not one of them.
+    pub fn new(spec: &TrafficSpec, own: u16) -> Result<Self, SpecError> {
+        let (all, choice) = spec.destinations(own)?;
+        let (rng, turn) = (Rng::new(spec.seed, own.into()), 0);
+        Ok(Self {
+            all,
+            choice,
+            rng,
+            turn,
+        })
+    }
+
+    /// All processors that may be drawn.
+    pub fn all(&self) -> &[u16] {
+        &self.all
+    }
+}
+
+impl Iterator for Destinations {
+    type Item = u16;
+
+    fn next(&mut self) -> Option<u16> {
+        if self.all.is_empty() {
+            return None;
+        }
+        let index = self
+            .choice
+            .draw(self.all.len(), &mut self.turn, &mut self.rng);
+        self.turn = index + 1;
+        Some(self.all[index])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nic::TrafficPattern;
+
+    fn of(pattern: TrafficPattern, own: u16) -> Destinations {
+        let spec = TrafficSpec {
+            pattern,
+            processors: vec![3, 5, 9],
+            ..TrafficSpec::default()
+        };
+        Destinations::new(&spec, own).expect("it takes part")
+    }
+
+    #[test]
+    fn a_list_is_gone_through_in_turn_and_a_drawn_one_is_drawn_from() {
+        let destinations = vec![9, 3, 5];
+        let list = of(TrafficPattern::List { destinations }, 5);
+        assert_eq!(list.take(4).collect::<Vec<_>>(), [9, 3, 9, 3]);
+        let mut drawn: Vec<u16> = of(TrafficPattern::Uniform, 3).take(50).collect();
+        drawn.sort_unstable();
+        drawn.dedup();
+        assert_eq!(drawn, [5, 9], "both, and never itself");
+        assert_eq!(of(TrafficPattern::Neighbour, 9).next(), Some(3));
+        let destinations = vec![3];
+        assert_eq!(of(TrafficPattern::List { destinations }, 3).next(), None);
+    }
+}

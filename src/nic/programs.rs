@@ -1,0 +1,513 @@
+//! Local programs at network interfaces whose requests name addresses, and no domains or keys.
+//!
+//! What a program registers is reached at addresses of its own, which begin with bit 47: below it
+//! stand a key of the program's job, the handle, and the offset.
+//!
+//! ```text
+//! bit  47  46 .. 35  34 .. 28  27 .. 0
+//!       1    key      handle   offset
+//! ```
+//! The key is put there by the network interface of the program that asks, and compared by that of
+//! the memory, so that a program reaches what its own job has registered, as on machines that have
+//! such keys in their packets. A machine's software did that with its page tables.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use phitwire_framing::door::hello::{ANY_MEMBER, Entry, Operations};
+use phitwire_framing::door::{
+    Access, AtomicOp, Command, Completion, Local, Remote, Request, Status, Width,
+};
+
+use super::local::{Client, LocalPort, Taken, key_of, member_of};
+use super::memory::{MAX_WINDOWS, Window};
+use crate::time::Time;
+
+/// Addresses of registered memory have this bit.
+const MARK: u64 = 1 << 47;
+const KEY_SHIFT: u32 = 35;
+const KEY_BITS: u32 = 47 - KEY_SHIFT;
+const HANDLE_SHIFT: u32 = 28;
+/// Handles of one network interface.
+const HANDLES: usize = 1 << (KEY_SHIFT - HANDLE_SHIFT);
+/// Most bytes that are registered as one.
+const MOST_BYTES: u64 = 1 << HANDLE_SHIFT;
+/// Handles of one program.
+const MOST_HANDLES: usize = HANDLES / 4;
+/// What is registered begins at a multiple of this, lest offsets have other lines than addresses.
+const LINE: u64 = 64;
+/// The outstanding requests are shared between the programs and one more, who is IP, or comes
+/// next; of these a program has at least so many.
+const LEAST_REQUESTS: u32 = 16;
+
+/// What a program asks of the memory at an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked<'a> {
+    /// Write these bytes.
+    Put(&'a [u8]),
+    /// Read so many.
+    Get(u8),
+    /// Change a word, with these operands.
+    Atomic(AtomicOp, [u64; 2]),
+}
+
+/// How that ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer<'a> {
+    /// It was carried out: what was read, or the word as it was.
+    Done(&'a [u8]),
+    /// The target refused it.
+    Refused,
+    /// It came damaged, and was not carried out.
+    Damaged,
+    /// Nobody knows whether it was carried out.
+    Unknown,
+}
+
+/// Why it was not asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// There is no room for it now.
+    Later,
+    /// There never will be.
+    For(Status),
+}
+
+/// A network interface that can put and get for programs, and perhaps change words.
+pub trait LoadsAndStores {
+    /// By which number others know it, if it has one.
+    fn known_as(&self) -> Option<u16>;
+
+    /// Bytes of the longest put.
+    fn most_bytes(&self) -> u16;
+
+    /// Whether it can change words.
+    fn has_atomics(&self) -> bool;
+
+    /// Requests that may be outstanding at once.
+    fn most_requests(&self) -> u32;
+
+    /// Its programs.
+    fn programs(&mut self) -> &mut Programs;
+
+    /// Asks processor `to` for something, and answers by which name
+    /// [`Programs::ended`] is told of its end.
+    ///
+    /// # Errors
+    /// See [`Refused`].
+    fn ask(
+        &mut self,
+        now: Time,
+        to: u16,
+        address: u64,
+        asked: Asked<'_>,
+        ordered: bool,
+    ) -> Result<u64, Refused>;
+}
+
+/// A local program.
+#[derive(Debug)]
+struct Slot {
+    job: u64,
+    member: u8,
+    key: u64,
+    window: Box<dyn Window>,
+    /// Requests that have not ended.
+    requests: u32,
+}
+
+/// Registered memory.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    client: Client,
+    part: Local,
+    access: Access,
+}
+
+/// A request of a program.
+#[derive(Clone, Copy, Debug)]
+struct UnderWay {
+    /// Nobody's, when the program has gone.
+    client: Option<Client>,
+    name: u64,
+    /// Of a get: where in the program's data the bytes go.
+    into: Option<u64>,
+    fetch: bool,
+}
+
+/// The local programs of one network interface: their memory, what they have registered, and what
+/// they have asked for.
+#[derive(Debug, Default)]
+pub struct Programs {
+    slots: Vec<Option<Slot>>,
+    parts: Vec<Option<Part>>,
+    /// The handle that was given last.
+    handle: usize,
+    under_way: BTreeMap<u64, UnderWay>,
+    ended: VecDeque<(Client, Completion)>,
+}
+
+/// The key of a job's memory.
+fn key_in_address(job: u64) -> u64 {
+    (u64::from(key_of(job, ANY_MEMBER)) & ((1 << KEY_BITS) - 1)).max(1)
+}
+
+/// Whether an address is one of registered memory.
+#[inline]
+pub const fn is_registered(address: u64) -> bool {
+    // The mark alone is where traffic runs are announced.
+    address > MARK && address < MARK << 1
+}
+
+impl Programs {
+    fn slot(&mut self, client: Client) -> Option<&mut Slot> {
+        let index = usize::from(client.0).checked_sub(1)?;
+        self.slots.get_mut(index)?.as_mut()
+    }
+
+    fn live(&self) -> impl Iterator<Item = &Slot> {
+        self.slots.iter().flatten()
+    }
+
+    fn let_in(
+        &mut self,
+        job: u64,
+        member: u8,
+        window: Box<dyn Window>,
+    ) -> Result<(Client, u8), Entry> {
+        let is_taken = |member| {
+            self.live()
+                .any(|slot| (slot.job, slot.member) == (job, member))
+        };
+        let member = member_of(member, is_taken)?;
+        let key = key_in_address(job);
+        if self.live().any(|slot| (slot.job != job) && slot.key == key) {
+            return Err(Entry::KeyTaken);
+        }
+        if self.slots.is_empty() {
+            self.slots.resize_with(MAX_WINDOWS, || None);
+            self.parts.resize(HANDLES, None);
+        }
+        let free = self.slots.iter().position(Option::is_none);
+        let index = free.ok_or(Entry::Full)?;
+        self.slots[index] = Some(Slot {
+            job,
+            member,
+            key,
+            window,
+            requests: 0,
+        });
+        Ok((Client(index as u8 + 1), member))
+    }
+
+    /// What it has asked for runs out, and is nobody's any more.
+    fn let_go(&mut self, client: Client) {
+        let Some(slot) = self.slots.get_mut(usize::from(client.0).wrapping_sub(1)) else {
+            return;
+        };
+        *slot = None;
+        for part in &mut self.parts {
+            part.take_if(|part| part.client == client);
+        }
+        let its = self.under_way.values_mut();
+        for request in its.filter(|request| request.client == Some(client)) {
+            request.client = None;
+        }
+        self.ended.retain(|(whose, _)| *whose != client);
+    }
+
+    fn register(&mut self, client: Client, part: Local, access: Access) -> Result<u64, Status> {
+        let bytes = self.slot(client).ok_or(Status::NotYours)?.window.size();
+        inside(bytes, part)?;
+        if !part.offset.is_multiple_of(LINE) || !(1..=MOST_BYTES).contains(&part.bytes) {
+            return Err(Status::Length);
+        }
+        let its = self.parts.iter().flatten();
+        if its.filter(|part| part.client == client).count() == MOST_HANDLES {
+            return Err(Status::TooMany);
+        }
+        // One that has just served rests as long as it can.
+        let mut handles = (1..=HANDLES).map(|step| (self.handle + step) % HANDLES);
+        let free = handles.find(|&handle| self.parts[handle].is_none());
+        let handle = free.ok_or(Status::TooMany)?;
+        self.parts[handle] = Some(Part {
+            client,
+            part,
+            access,
+        });
+        self.handle = handle;
+        Ok(handle as u64)
+    }
+
+    fn deregister(&mut self, client: Client, handle: u16) -> Result<u64, Status> {
+        let part = self.parts.get_mut(usize::from(handle));
+        let its = part.and_then(|part| part.take_if(|part| part.client == client));
+        its.map(|_| 0).ok_or(Status::NotYours)
+    }
+
+    /// The program and the place in its data that `len` bytes at an address are, if they may be
+    /// reached so.
+    fn place(&self, address: u64, len: usize, may: fn(Access) -> bool) -> Option<(usize, u64)> {
+        let handle = (address >> HANDLE_SHIFT) as usize % HANDLES;
+        let Part {
+            client,
+            part,
+            access,
+        } = (*self.parts.get(handle)?)?;
+        let index = usize::from(client.0) - 1;
+        let slot = self.slots[index].as_ref()?;
+        let offset = address % MOST_BYTES;
+        let is_inside = offset + len as u64 <= part.bytes;
+        let is_its = (address & (MARK - 1)) >> KEY_SHIFT == slot.key;
+        (is_inside && is_its && may(access)).then_some((index, part.offset + offset))
+    }
+
+    /// Writes to registered memory; `false` if that may not be.
+    pub fn write(&mut self, address: u64, data: &[u8]) -> bool {
+        let place = self.place(address, data.len(), |access| access.put);
+        let Some((index, offset)) = place else {
+            return false;
+        };
+        if let Some(slot) = &mut self.slots[index] {
+            slot.window.write(offset, data);
+        }
+        true
+    }
+
+    /// Reads registered memory; `false` if that may not be.
+    pub fn read(&self, address: u64, out: &mut [u8]) -> bool {
+        let place = self.place(address, out.len(), |access| access.get);
+        let Some((index, offset)) = place else {
+            return false;
+        };
+        if let Some(slot) = &self.slots[index] {
+            slot.window.read(offset, out);
+        }
+        true
+    }
+
+    /// Changes a word of registered memory in one step, as its program sees it, and answers what it
+    /// was; `None` if that may not be.
+    pub fn update(&mut self, address: u64, change: &dyn Fn(u64) -> u64) -> Option<u64> {
+        let (index, offset) = self.place(address, 8, |access| access.atomic)?;
+        let slot = self.slots[index].as_mut()?;
+        let is_aligned = offset.is_multiple_of(8);
+        is_aligned.then(|| slot.window.update(offset, change))
+    }
+
+    /// A request of a program has ended.
+    pub fn ended(&mut self, name: u64, answer: Answer<'_>) {
+        let Some(request) = self.under_way.remove(&name) else {
+            debug_assert!(false, "what programs ask for is kept until it ends");
+            return;
+        };
+        let Some(client) = request.client else {
+            return;
+        };
+        let Some(slot) = self.slot(client) else {
+            return;
+        };
+        slot.requests -= 1;
+        let (status, word) = match answer {
+            Answer::Done(data) => {
+                if let Some(offset) = request.into {
+                    slot.window.write(offset, data);
+                }
+                let word = data.first_chunk().filter(|_| request.fetch);
+                (
+                    Status::Done,
+                    word.map_or(0, |&word| u64::from_le_bytes(word)),
+                )
+            }
+            // These packets do not say why.
+            Answer::Refused => (Status::OutOfBounds, 0),
+            Answer::Damaged => (Status::Damaged, 0),
+            Answer::Unknown => (Status::TimedOut, 0),
+        };
+        let completion = Completion::End {
+            name: request.name,
+            status,
+            word,
+            bytes: 0,
+        };
+        self.ended.push_back((client, completion));
+    }
+}
+
+/// Whether a part is in a program's data.
+fn inside(bytes: u64, part: Local) -> Result<(), Status> {
+    match part.offset.checked_add(part.bytes) {
+        Some(end) if end <= bytes => Ok(()),
+        _ => Err(Status::NotInSegment),
+    }
+}
+
+/// The address of a place, for programs of the job with that key.
+fn address_of(key: u64, remote: Remote, len: u64) -> Result<u64, Status> {
+    let handle = u64::from(remote.handle);
+    if handle >= HANDLES as u64 {
+        return Err(Status::NoHandle);
+    }
+    match remote.offset.checked_add(len) {
+        Some(end) if end <= MOST_BYTES => {
+            Ok(MARK | key << KEY_SHIFT | handle << HANDLE_SHIFT | remote.offset)
+        }
+        _ => Err(Status::Offset),
+    }
+}
+
+/// What of a command is a request to another network interface.
+struct Wanted<'a> {
+    at: Remote,
+    asked: Asked<'a>,
+    ordered: bool,
+    into: Option<Local>,
+    fetch: bool,
+}
+
+fn wanted<'a>(request: &Request<'a>) -> Result<Wanted<'a>, Status> {
+    Ok(match *request {
+        Request::Put {
+            to,
+            data,
+            event: false,
+            ordered,
+        } => Wanted {
+            at: to,
+            asked: Asked::Put(data),
+            ordered,
+            into: None,
+            fetch: false,
+        },
+        Request::Get {
+            from,
+            into,
+            ordered,
+        } => Wanted {
+            at: from,
+            asked: Asked::Get(u8::try_from(into.bytes).map_err(|_| Status::Length)?),
+            ordered,
+            into: Some(into),
+            fetch: false,
+        },
+        Request::Atomic {
+            at,
+            op,
+            width: Width::Bits64,
+            operands,
+            fetch,
+            ordered,
+        } => Wanted {
+            at,
+            asked: Asked::Atomic(op, operands),
+            ordered,
+            into: None,
+            fetch,
+        },
+        _ => return Err(Status::Unsupported),
+    })
+}
+
+/// Asks for a client, if it may.
+fn begin(
+    nic: &mut impl LoadsAndStores,
+    now: Time,
+    client: Client,
+    command: &Command<'_>,
+) -> Result<(), Refused> {
+    let wanted = wanted(&command.request).map_err(Refused::For)?;
+    let most = nic.most_requests();
+    let longest = u64::from(nic.most_bytes());
+    let programs = nic.programs();
+    let shares = 1 + programs.live().count() as u32;
+    let slot = programs.slot(client);
+    let slot = slot.ok_or(Refused::For(Status::NotYours))?;
+    let len = match wanted.asked {
+        Asked::Put(data) => data.len() as u64,
+        Asked::Get(len) => len.into(),
+        Asked::Atomic(..) => 8,
+    };
+    if !(1..=longest).contains(&len) {
+        return Err(Refused::For(Status::Length));
+    }
+    if let Some(into) = wanted.into {
+        inside(slot.window.size(), into).map_err(Refused::For)?;
+    }
+    let address = address_of(slot.key, wanted.at, len).map_err(Refused::For)?;
+    let is_at_its_share = slot.requests >= (most / shares).max(LEAST_REQUESTS);
+    // What those who have gone asked for counts until it ends.
+    let all = programs.under_way.len() as u32;
+    if is_at_its_share || all >= (most - most / shares).max(1) {
+        return Err(Refused::Later);
+    }
+    let name = nic.ask(
+        now,
+        wanted.at.processor,
+        address,
+        wanted.asked,
+        wanted.ordered,
+    )?;
+    let programs = nic.programs();
+    let request = UnderWay {
+        client: Some(client),
+        name: command.name,
+        into: wanted.into.map(|into| into.offset),
+        fetch: wanted.fetch,
+    };
+    let before = programs.under_way.insert(name, request);
+    debug_assert!(before.is_none(), "names are those of requests under way");
+    if let Some(slot) = programs.slot(client) {
+        slot.requests += 1;
+    }
+    Ok(())
+}
+
+impl<N: LoadsAndStores> LocalPort for N {
+    fn processor(&self) -> Option<u16> {
+        self.known_as()
+    }
+
+    fn longest_put(&self) -> u16 {
+        self.most_bytes()
+    }
+
+    fn operations(&self) -> Operations {
+        Operations {
+            atomics: self.has_atomics(),
+            ..Operations::NONE
+        }
+    }
+
+    fn let_in(
+        &mut self,
+        job: u64,
+        member: u8,
+        window: Box<dyn Window>,
+    ) -> Result<(Client, u8), Entry> {
+        self.known_as().ok_or(Entry::Nameless)?;
+        self.programs().let_in(job, member, window)
+    }
+
+    fn let_go(&mut self, _: Time, client: Client) {
+        self.programs().let_go(client);
+    }
+
+    fn command(&mut self, now: Time, client: Client, command: &Command<'_>) -> Taken {
+        let done = match command.request {
+            Request::Register { part, access } => self.programs().register(client, part, access),
+            Request::Deregister { handle } => self.programs().deregister(client, handle),
+            _ => match begin(self, now, client, command) {
+                Ok(()) => return Taken::UnderWay,
+                Err(Refused::Later) => return Taken::Later,
+                Err(Refused::For(status)) => Err(status),
+            },
+        };
+        match done {
+            Ok(word) => Taken::Ended(Status::Done, word),
+            Err(status) => Taken::refused(status),
+        }
+    }
+
+    fn next_completion(&mut self) -> Option<(Client, Completion)> {
+        self.programs().ended.pop_front()
+    }
+}

@@ -1,0 +1,352 @@
+//! The notebook of a router that watches a flow.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, VecDeque};
+
+use super::passage::{Candidate, Choice, Departure, Passage, Step};
+use super::{Flow, Watched};
+use crate::time::Time;
+
+/// Passages that are kept, and packets that are followed at once.
+const MOST_PASSAGES: usize = 4096;
+const MOST_OPEN: usize = 512;
+/// Arrivals that are kept of a queue, of one moment each.
+const MOST_ARRIVALS: usize = 512;
+
+/// Where a packet waits in a router: a queue or buffer, by a number of the machine's own. Packets
+/// leave a place in the order in which they came there.
+pub type Place = u32;
+
+/// A stage of a router.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stage {
+    /// What it is called.
+    pub name: &'static str,
+    /// Cycles that a header takes through it with nobody in the way.
+    pub cycles: u64,
+}
+
+/// A packet that begins to be followed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Opening {
+    /// Where it waits.
+    pub place: Place,
+    /// What of its header stays the same inside the router.
+    pub key: u64,
+    /// See [`Passage::identity`].
+    pub identity: Option<u64>,
+    /// Whether it is an answer.
+    pub response: bool,
+    /// Its phits or flits.
+    pub units: Option<u8>,
+    /// The port by which it came, and its virtual channel.
+    pub from: (u8, u8),
+    /// When its header came.
+    pub arrived_ps: Option<u64>,
+}
+
+/// A packet that is followed.
+#[derive(Clone, Debug)]
+struct Open {
+    place: Place,
+    key: u64,
+    passage: Passage,
+}
+
+/// A clock of cycles: when its first began, and how long they are, in picoseconds.
+type CycleClock = (u64, u64);
+
+/// What a router that watches writes into. Boxed, and absent where nobody watches.
+#[derive(Clone, Debug)]
+pub struct Watch {
+    flow: Flow,
+    until: Time,
+    clock: Option<CycleClock>,
+    now_ps: u64,
+    arrivals: BTreeMap<u32, VecDeque<(u64, u32)>>,
+    open: VecDeque<Open>,
+    done: VecDeque<Passage>,
+    /// The first of `done` whose link has still to acknowledge something, counted from the end.
+    unsettled: usize,
+    dropped: u64,
+    /// The first passages are kept, not the last.
+    keeps_first: bool,
+    /// Only packets of this identity are kept.
+    wanted: Option<u64>,
+}
+
+impl Watch {
+    /// Watches a flow until `until`. Where a router has a clock of cycles, times are those of its
+    /// cycles, `clock` being when the first began and how long they are; else of its driver.
+    pub fn new(flow: Flow, now: Time, until: Time, clock: Option<(u64, u64)>) -> Self {
+        Self {
+            flow,
+            until,
+            clock,
+            now_ps: now.as_ps(),
+            arrivals: BTreeMap::new(),
+            open: VecDeque::new(),
+            done: VecDeque::new(),
+            unsettled: 0,
+            dropped: 0,
+            keeps_first: false,
+            wanted: None,
+        }
+    }
+
+    /// Watches a flow without end, and keeps the first passages instead of the last.
+    pub fn first_of(flow: Flow, clock: (u64, u64)) -> Self {
+        Self {
+            keeps_first: true,
+            ..Self::new(flow, Time::ZERO, Time::NEVER, Some(clock))
+        }
+    }
+
+    /// Keeps packets of that identity alone from now on, and of those that it has.
+    pub fn want(&mut self, identity: u64) {
+        self.wanted = Some(identity);
+        let is_wanted = |passage: &Passage| passage.identity.is_none_or(|of| of == identity);
+        self.done.retain(is_wanted);
+        self.open.retain(|open| is_wanted(&open.passage));
+        self.unsettled = self.done.len();
+    }
+
+    /// The flow.
+    #[inline]
+    pub fn flow(&self) -> Flow {
+        self.flow
+    }
+
+    /// It is `now`; false when the watch is over.
+    #[inline]
+    pub fn see(&mut self, now: Time) -> bool {
+        self.now_ps = now.as_ps();
+        now < self.until
+    }
+
+    /// When `cycle` is, for a router that is in it.
+    #[inline]
+    pub fn at(&self, cycle: u64) -> u64 {
+        match self.clock {
+            Some((start, cycle_ps)) => start + cycle * cycle_ps,
+            None => self.now_ps,
+        }
+    }
+
+    fn least(&self, stage: Stage) -> u64 {
+        self.clock.map_or(0, |(_, ps)| ps * stage.cycles)
+    }
+
+    /// Phits or flits have come into a queue in `cycle`.
+    pub fn arrived(&mut self, queue: u32, cycle: u64, units: u32) {
+        let at = self.at(cycle);
+        let arrivals = self.arrivals.entry(queue).or_default();
+        match arrivals.back_mut() {
+            Some((last, many)) if *last == at => *many = many.saturating_add(units),
+            _ => {
+                if arrivals.len() == MOST_ARRIVALS {
+                    arrivals.pop_front();
+                }
+                arrivals.push_back((at, units));
+            }
+        }
+    }
+
+    /// When the front of a queue came that holds `held` phits or flits which came by `cycle`; `None`
+    /// if that was before the watch.
+    pub fn front_arrived(&self, queue: u32, held: u32, cycle: u64) -> Option<u64> {
+        let by = self.at(cycle);
+        let mut left = held;
+        let arrivals = self.arrivals.get(&queue)?.iter().rev();
+        for &(at, units) in arrivals.filter(|(at, _)| *at <= by) {
+            if units >= left {
+                return Some(at);
+            }
+            left -= units;
+        }
+        None
+    }
+
+    /// The first packet at a place with that key.
+    fn find(&mut self, place: Place, key: u64) -> Option<usize> {
+        let of = |open: &Open| open.place == place && open.key == key;
+        self.open.iter().position(of)
+    }
+
+    /// Whether a packet at that place with that key is followed already.
+    pub fn follows(&mut self, place: Place, key: u64) -> bool {
+        self.find(place, key).is_some()
+    }
+
+    /// Begins to follow a packet.
+    pub fn open(&mut self, opening: Opening) {
+        if self.open.len() == MOST_OPEN {
+            self.open.pop_front();
+            self.dropped += 1;
+        }
+        self.open.push_back(Open {
+            place: opening.place,
+            key: opening.key,
+            passage: Passage {
+                identity: opening.identity,
+                response: opening.response,
+                units: opening.units,
+                port: opening.from.0,
+                vc: opening.from.1,
+                arrived_ps: opening.arrived_ps,
+                ..Passage::default()
+            },
+        });
+    }
+
+    /// What the router saw of a followed packet after its header.
+    pub fn identify(&mut self, place: Place, key: u64, identity: u64) {
+        if let Some(index) = self.find(place, key) {
+            self.open[index].passage.identity.get_or_insert(identity);
+        }
+    }
+
+    /// Something was decided about the packet; a decision among the same things before is replaced.
+    pub fn decided(&mut self, place: Place, key: u64, choice: Choice) {
+        let Some(index) = self.find(place, key) else {
+            return;
+        };
+        let choices = &mut self.open[index].passage.choices;
+        match choices.last_mut() {
+            Some(last) if last.among == choice.among => {
+                // One that was still open was none yet.
+                let times = last.times + u32::from(last.winner != u8::MAX);
+                *last = Choice { times, ..choice };
+            }
+            _ => choices.push(Choice { times: 1, ..choice }),
+        }
+    }
+
+    /// The packet left `stage` in `cycle`, and waits at `to` now.
+    pub fn step(&mut self, (place, to): (Place, Place), key: u64, stage: Stage, cycle: u64) {
+        let (left_ps, least_ps) = (self.at(cycle), self.least(stage));
+        let Some(index) = self.find(place, key) else {
+            return;
+        };
+        // It is the last that came there: what came before leaves before.
+        let Some(mut open) = self.open.remove(index) else {
+            return;
+        };
+        open.place = to;
+        open.passage.steps.push(Step {
+            stage: Cow::Borrowed(stage.name),
+            left_ps,
+            least_ps,
+        });
+        self.open.push_back(open);
+    }
+
+    /// The packet left its last `stage` in `cycle`, and the router, by this port and channel.
+    pub fn left(&mut self, place: Place, key: u64, stage: Stage, cycle: u64, by: (u8, u8)) {
+        self.step((place, place), key, stage, cycle);
+        // A packet that has left the stage is the last of all.
+        let is_it = |open: &&Open| open.place == place && open.key == key;
+        if self.open.back().filter(is_it).is_none() {
+            return;
+        }
+        if let Some(Open { mut passage, .. }) = self.open.pop_back() {
+            passage.departure = Some(Departure {
+                port: by.0,
+                vc: by.1,
+                resent_before: None,
+                resent: None,
+                acknowledged: false,
+            });
+            self.close(passage);
+        }
+    }
+
+    /// The packet is thrown away.
+    pub fn discarded(&mut self, place: Place, key: u64, why: &'static str) {
+        if let Some(index) = self.find(place, key)
+            && let Some(Open { mut passage, .. }) = self.open.remove(index)
+        {
+            passage.discarded = Some(Cow::Borrowed(why));
+            self.close(passage);
+        }
+    }
+
+    fn close(&mut self, passage: Passage) {
+        let identity = passage.identity;
+        if self
+            .wanted
+            .is_some_and(|wanted| identity.is_some_and(|of| of != wanted))
+        {
+            return;
+        }
+        if self.done.len() == MOST_PASSAGES {
+            self.dropped += 1;
+            if self.keeps_first {
+                return;
+            }
+            self.done.pop_front();
+        }
+        self.done.push_back(passage);
+        self.unsettled = (self.unsettled + 1).min(self.done.len());
+    }
+
+    /// Whether packets have left whose links should be looked at.
+    #[inline]
+    pub fn is_unsettled(&self) -> bool {
+        self.unsettled > 0
+    }
+
+    /// Looks at the links by which packets left: `link` tells of a port what it has sent again so
+    /// far, and whether all that it has sent is acknowledged.
+    pub fn settle(&mut self, link: impl Fn(u8) -> Option<(u64, bool)>) {
+        let first = self.done.len() - self.unsettled;
+        let mut oldest = None;
+        for (index, passage) in self.done.iter_mut().enumerate().skip(first) {
+            let Some(departure) = &mut passage.departure else {
+                continue;
+            };
+            let Some((resent, is_quiet)) = link(departure.port) else {
+                continue;
+            };
+            if departure.acknowledged {
+                continue;
+            }
+            let before = *departure.resent_before.get_or_insert(resent);
+            departure.resent = Some(resent.saturating_sub(before));
+            departure.acknowledged = is_quiet;
+            if !is_quiet {
+                oldest.get_or_insert(index);
+            }
+        }
+        self.unsettled = oldest.map_or(0, |index| self.done.len() - index);
+    }
+
+    /// What has been written down of packets of that identity, or of all.
+    pub fn report(&self, identity: Option<u64>) -> Watched {
+        let open = self.open.iter().map(|open| &open.passage);
+        let passages = self.done.iter().chain(open).filter(|passage| {
+            identity.is_none() || passage.identity.is_none() || passage.identity == identity
+        });
+        Watched {
+            armed: true,
+            passages: passages.cloned().collect(),
+            dropped: self.dropped,
+        }
+    }
+}
+
+impl Candidate {
+    /// One without load and cost.
+    pub fn new(number: u8, kind: &'static str) -> Self {
+        Self {
+            number,
+            kind: Cow::Borrowed(kind),
+            load: None,
+            cost: None,
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

@@ -1,0 +1,155 @@
+#!/usr/bin/env bash
+# mpich.sh --lab NAME --tests DIR [options] [LIST...]      runs MPICH's own test lists over a lab that is up
+#
+# DIR is MPICH's test/mpi as its configure and make left it (tests/mpi/get.sh fetches and builds one); LIST is pt2pt, rma,
+# coll, datatype (all four) or another of its directories. One line per entry of a list, as TAP does without numbers, with
+# its seconds. What mpich-expected-failures.txt names may fail, for the reason told there; where the reason begins with
+# "slow:", the test moves so much that it takes minutes here.
+#
+#   --ranks N       most ranks that an entry may ask for, else it is left out (16)
+#   --time S        seconds for an entry that has no limit of its own (180, as MPICH's runner has)
+#   --only PATTERN  only entries whose line in the list matches (extended)
+#   --slow          also those that are slow, with ten minutes each; else they are left out
+#   --output DIR    keeps what failing tests said
+#   --with KIND     MPI whose launcher is taken (mpich)
+#   --plain         without the lab, over what that MPI takes by itself: is it the test that fails, or the fabric?
+#
+# Status 0 if nothing failed but what may, 1 else.
+# shellcheck source=../../netns-scripts/lib.sh
+. "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/../../netns-scripts/lib.sh"
+
+lab=$(phw_default_lab) tests='' most=16 limit=180 only='' output='' with=mpich plain='' slow='' lists=()
+while (( $# )); do
+    case $1 in
+        --lab|--tests|--ranks|--time|--only|--output|--with)
+            (( $# > 1 )) || phw_bad_call "$1 wants a value"
+            case $1 in
+                --lab) lab=$2 ;;
+                --tests) tests=$2 ;;
+                --ranks) most=$2 ;;
+                --time) limit=$2 ;;
+                --only) only=$2 ;;
+                --output) output=$2 ;;
+                *) with=$2 ;;
+            esac
+            shift ;;
+        --plain) plain=yes ;;
+        --slow) slow=yes ;;
+        -h|--help) phw_usage; exit 0 ;;
+        -*) phw_bad_call "unknown option $1 (--help lists them)" ;;
+        *) lists+=("$1") ;;
+    esac
+    shift
+done
+(( ${#lists[@]} )) || lists=(pt2pt rma coll datatype)
+[[ -n $tests ]] || phw_bad_call "--tests wants a built test/mpi of MPICH (tests/mpi/get.sh)"
+[[ $most =~ ^[1-9][0-9]{0,3}$ && $limit =~ ^[1-9][0-9]{0,4}$ ]] || phw_bad_call "--ranks and --time are 1 or more"
+tests=$(readlink -f -- "$tests")
+for list in "${lists[@]}"; do
+    [[ -r $tests/$list/testlist ]] || phw_die "no $tests/$list/testlist: --tests wants MPICH's test/mpi after configure and make"
+done
+
+scratch=$(mktemp -d)
+trap 'rm -rf -- "$scratch"' EXIT
+output=${output:-$scratch}
+mkdir -p -- "$output"
+output=$(readlink -f -- "$output")
+
+# The list of what may fail: LIST/PROGRAM, or LIST/PROGRAM ARGUMENTS, a tab, the reason.
+declare -A may_fail=()
+while IFS=$'\t' read -r name reason; do
+    [[ -z $name || $name == '#'* ]] || may_fail[$name]=$reason
+done <"$PHW_ROOT/tests/mpi/mpich-expected-failures.txt"
+
+# launch RANKS PROGRAM...: over the lab, or over what MPI takes by itself.
+launch() {
+    local ranks=$1
+    shift
+    if [[ -n $plain ]]; then
+        timeout --foreground -k 5 "${seconds:-$limit}" mpiexec -n "$ranks" "$@"
+    else
+        timeout --foreground -k 5 "${seconds:-$limit}" "$PHW_SCRIPTS/mpi.sh" --lab "$lab" --with "$with" -n "$ranks" "$@"
+    fi
+}
+
+# The entry's words: those of its program to $arguments, of its environment to $variables, its own limit to $seconds.
+words() {
+    local word
+    arguments=() variables=() seconds=''
+    for word in "$@"; do
+        case $word in
+            arg=*) arguments+=("${word#arg=}") ;;
+            env=*) variables+=("${word#env=}") ;;
+            timeLimit=*) seconds=${word#*=} ;;
+        esac
+    done
+}
+
+passed=0 failed=0 expected=0 left_out=0
+# entry LIST PROGRAM RANKS WORD...: one line of a list, run and reported.
+entry() {
+    local list=$1 program=$2 ranks=$3 status=0 begin name log why reason arguments variables seconds
+    words "${@:4}"
+    name="$list/$program${arguments[*]:+ ${arguments[*]}}"
+    reason=${may_fail["$name"]:-${may_fail["$list/$program"]:-}}
+    log=$output/$list.$(( ++entries )).$program
+    [[ " $* " != *" mem="* ]] || { leave_out "$name ($ranks)" "wants gigabytes of memory"; return; }
+    (( ranks <= most )) || { leave_out "$name ($ranks)" "more than $most ranks"; return; }
+    if [[ $reason == slow:* ]]; then
+        [[ -n $slow ]] || { leave_out "$name ($ranks)" "$reason (--slow)"; return; }
+        (( ${seconds:=600} >= 600 )) || seconds=600
+        reason=''
+    fi
+    if [[ ! -x $tests/$list/$program ]]; then
+        why="not built (the compiler's words: make -C $list $program)" status=127
+    else
+        begin=$(phw_ms)
+        (
+            cd "$tests/$list"
+            (( ${#variables[@]} == 0 )) || export "${variables[@]?}"
+            launch "$ranks" "./$program" "${arguments[@]}"
+        ) >"$log" 2>&1 </dev/null || status=$?
+        why=$(verdict "$status" "$log")
+        took=$(( $(phw_ms) - begin ))
+    fi
+    name+=" ($ranks${variables[*]:+, ${variables[*]}}"
+    report
+}
+
+leave_out() { (( ++left_out )); printf 'ok - %s # SKIP %s\n' "$1" "$2"; }
+
+# verdict STATUS LOG: nothing if the test says that it had no errors.
+verdict() {
+    case $1 in
+        0) grep -qE '^ *(No [Ee]rrors|Test [Pp]assed)' "$2" || echo "does not say that there were no errors" ;;
+        124|137) echo "not over after ${seconds:-$limit} s" ;;
+        *) echo "status $1: $(grep -vE '^ *$|^=|^\+' "$2" | head -n 1 | cut -c 1-160 || true)" ;;
+    esac
+}
+
+report() {
+    name+=", $(( took / 1000 )).$(( took % 1000 / 100 )) s)"
+    if [[ -z $why ]]; then
+        (( ++passed ))
+        [[ $log == "$scratch"/* ]] || rm -f -- "$log"
+        printf 'ok - %s%s\n' "$name" "${reason:+ (passes, though it may fail)}"
+    elif [[ -n $reason ]]; then
+        (( ++expected ))
+        printf 'ok - %s fails as expected: %s\n' "$name" "$reason"
+    else
+        (( ++failed ))
+        printf 'not ok - %s: %s\n' "$name" "$why"
+    fi
+}
+
+entries=0 took=0
+for list in "${lists[@]}"; do
+    # Not on standard input, which launchers read.
+    while read -r -u 9 -a line; do
+        [[ ${#line[@]} -ge 2 && ${line[0]} != '#'* && ${line[1]} =~ ^[0-9]+$ ]] || continue
+        [[ -z $only || ${line[*]} =~ $only ]] || continue
+        entry "$list" "${line[@]}"
+    done 9<"$tests/$list/testlist"
+done
+printf '# %d passed, %d failed as expected, %d failed, %d left out\n' "$passed" "$expected" "$failed" "$left_out"
+(( failed == 0 ))

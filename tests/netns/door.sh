@@ -1,0 +1,89 @@
+#!/usr/bin/env bash
+# Programs at the doors of network interfaces: verified traffic between them while links lose frames, programs that are killed
+# under load, a network interface that dies under them, and machines whose programs have loads and stores alone.
+# shellcheck source=testlib.sh
+. "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
+t_need_namespaces
+
+# programs WHAT OPTIONS...: a benchmark between two programs; every message is compared.
+programs() { "$PHITWIRE_BIN_DIR/phitwire-bench" "$1" --lab "$LAB" --client "${@:2}"; }
+door_sum() { counter_sum "^door\\.$1\$"; }
+nobody_is_there() { (( $(door_sum clients) == 0 )); }
+
+t_up door aries-3x4
+t_has_nft && t_impair --nft all loss 1%
+for op in put get send; do
+    check "messages of every size by $op, with loss" programs bandwidth --op "$op" --size 4,64,1000,20000 --window 16 --seconds 0.2
+done
+check "additions, with loss" programs latency --op amo --seconds 0.2
+rate() { "$PHITWIRE_BIN_DIR/phitwire-msgrate" --lab "$LAB" --client "$@"; }
+for op in put get; do
+    check "a program at each sends by $op, with loss" rate --op "$op" --size 8,64,3000 --window 32 --seconds 0.3
+done
+check "a program at each adds, with loss" rate --op amo --pattern hotspot --seconds 0.3
+is_json() {
+    rate --pattern permutation --count 100 --json >"$T_SCRATCH/rate" || return
+    jq -e '.acknowledged > 0 and .acknowledged == .sent and .lost == 0 and .corrupted == 0' "$T_SCRATCH/rate" >/dev/null
+}
+check "and tells it as JSON" is_json
+check_fails "a rate of programs" "cannot be used with" rate --rate 100
+check_fails "ways of programs" "cannot be used with" rate --routing minimal
+check_fails "too many at a time" "up to 1024 messages" rate --window 2000
+
+# Killed under load, at any moment; others go on.
+bench=("$PHITWIRE_BIN_DIR/phitwire-bench" bandwidth --lab "$LAB" --client --from nic1 --to nic2)
+"${bench[@]}" --size 3000 --window 8 --seconds 60 >/dev/null 2>&1 &
+honest=$!
+for (( i = 0; i < 20; i++ )); do
+    op=put
+    (( i % 2 )) || op=send
+    "${bench[@]}" --op "$op" --size 200000 --window 32 --seconds 60 >/dev/null 2>&1 &
+    victim=$!
+    sleep "0.$(( RANDOM % 3 ))$(( RANDOM % 10 ))"
+    kill -KILL "$victim"
+    wait "$victim" 2>/dev/null || true
+done
+check "who is there is not disturbed" kill -0 "$honest"
+kill -TERM "$honest"
+settled "$honest"
+check "and all of its messages were as they were sent" test "$SETTLED" = 130
+check "nothing is left of the killed" phw_until 20 nobody_is_there
+check "nobody was sent away for it" test "$(door_sum dismissed)" = 0
+check "programs go on there" programs bandwidth --from nic1 --to nic2 --size 3000 --seconds 0.2
+
+# A network interface dies under its program.
+"${bench[@]}" --seconds 60 --size 100 >"$T_SCRATCH/said" 2>&1 &
+program=$!
+sleep 0.5
+check "the network interface of a program is killed" "$PHW_SCRIPTS/node.sh" --lab "$LAB" kill nic1
+settled "$program"
+check "the program is told, and ends" test "$SETTLED" = 2
+check "it says why" grep -q "network interface is gone" "$T_SCRATCH/said"
+check "it is started again" "$PHW_SCRIPTS/node.sh" --lab "$LAB" start nic1
+check "and lets programs in" phw_until 20 programs bandwidth --from nic1 --to nic2 --size 100 --seconds 0.1
+
+check_fails "what programs alone do" "with --client" "$PHITWIRE_BIN_DIR/phitwire-bench" bandwidth --lab "$LAB" --op send
+check_fails "both ways at once" "for latency and bandwidth" "$PHITWIRE_BIN_DIR/phitwire-bench" bibw --lab "$LAB" --client
+check "it goes down" "$PHW_SCRIPTS/down.sh" --lab "$LAB"
+check "and leaves nothing" nothing_left "$LAB"
+
+# Machines whose network interfaces put and get for programs, and no more.
+for lab in quickstart,nic0,nic7 t3e-2x2x2,nic0,nic7; do
+    IFS=, read -r topology from to <<<"$lab"
+    t_up loads "$topology"
+    t_has_nft && t_impair --nft all loss 1%
+    for op in put get; do
+        check "$topology: words and lines by $op, with loss" programs bandwidth --from "$from" --to "$to" --op "$op" --size 8,32 --window 16 --seconds 0.2
+    done
+    check "$topology: every size by put" programs latency --from "$from" --to "$to" --seconds 0.05
+    if [[ $topology == t3e* ]]; then
+        check "$topology: additions" programs latency --from "$from" --to "$to" --op amo --seconds 0.2
+    else
+        check_fails "$topology: additions" "have none for programs" programs latency --op amo
+    fi
+    check_fails "$topology: messages" "have none for programs" programs latency --op send
+    check_fails "$topology: blocks" "move 1 to" programs latency --size 100
+    check "$topology: a program at each puts, with loss" rate --size 8 --seconds 0.3
+    check "nothing is left of the programs" phw_until 20 nobody_is_there
+    check "it goes down" "$PHW_SCRIPTS/down.sh" --lab "$LAB"
+done

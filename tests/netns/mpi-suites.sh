@@ -1,0 +1,143 @@
+#!/usr/bin/env bash
+# mpi-suites.sh      programs and test suites that others wrote, over the fabric while its links lose one frame in a hundred
+#
+# fi_pingpong's modes and NetPIPE are always run. With PHITWIRE_LONG=1 hpcc is, too, and what tests/mpi/get.sh has
+# fetched to $PHITWIRE_MPI_SUITES: mpi4py's suite with both MPIs and its demos, MPICH's lists pt2pt, rma, coll, datatype.
+# PHITWIRE_MPI_PARTS: those only, of fi_pingpong netpipe hpcc osu mpi4py mpich.
+# shellcheck source=testlib.sh
+. "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
+t_need_namespaces
+t_need_mpi
+# Where processors are busy, links of so many processes may be down for long: nobody is dead for that here.
+export PHITWIRE_PATIENCE=60
+
+suites=${PHITWIRE_MPI_SUITES:-}
+parts=(fi_pingpong netpipe)
+[[ ${PHITWIRE_LONG:-0} == 0 ]] || parts+=(hpcc osu mpi4py mpich)
+[[ -z ${PHITWIRE_MPI_PARTS:-} ]] || read -ra parts <<<"$PHITWIRE_MPI_PARTS"
+
+# mpi SECONDS [options] PROGRAM...
+mpi() { timeout --foreground -k 5 "$1" "$PHW_SCRIPTS/mpi.sh" --lab "$LAB" "${@:2}"; }
+# With the MPICH that was fetched.
+mpich() { PATH=$suites/venv/bin:$PATH mpi "$1" --with mpich "${@:2}"; }
+
+# fetched WHAT CASE: whether get.sh has fetched it; else CASE is a skip.
+fetched() {
+    [[ -z $suites || ! -e $suites/$1 ]] || return 0
+    skip "$2" "no \$PHITWIRE_MPI_SUITES/$1 (tests/mpi/get.sh fetches it)"
+    return 1
+}
+
+# ---- fi_pingpong ----
+
+# pingpong FROM TO OPTIONS...: its own control connection is over loopback.
+port=$(( 20000 + $$ % 20000 ))
+pingpong() {
+    local from=$1 to=$2 server status=0
+    shift 2
+    mpi 120 --with none --job "$$" --door "$to" fi_pingpong -p phitwire -B "$port" "$@" >"$T_SCRATCH/server" 2>&1 &
+    server=$!
+    phw_until 10 listens || status=1
+    (( status )) || mpi 120 --with none --job "$$" --door "$from" fi_pingpong -p phitwire -P "$port" "$@" 127.0.0.1 || status=$?
+    if (( status )); then phw_stop "$server" || true; else wait "$server" || status=$?; fi
+    (( status == 0 )) || cat "$T_SCRATCH/server"
+    return "$status"
+}
+listens() { ss -Hltn "sport = :$port" | grep -q .; }
+
+part_fi_pingpong() {
+    local mode sizes=(64 65536)
+    [[ ${PHITWIRE_LONG:-0} == 0 ]] || sizes=(64 8000 8096 65536 1048576)
+    for mode in msg tagged; do
+        for size in "${sizes[@]}"; do
+            (( ++port ))
+            check "fi_pingpong -e rdm -m $mode -S $size" pingpong nic11 nic0 -e rdm -m "$mode" -c -I 5 -S "$size"
+        done
+    done
+    for mode in dgram msg; do
+        (( ++port ))
+        check_fails "fi_pingpong -e $mode is refused: there are no such end points" 'fi_getinfo.*No data available' \
+            pingpong nic11 nic0 -e "$mode" -I 5 -S 64
+    done
+}
+
+# ---- NetPIPE ----
+
+# Sizes up to $1, a third of a second each; all arrive whole or it says so.
+netpipe() { (cd "$T_SCRATCH" && mpi 600 --with openmpi -n 2 NPopenmpi -i -u "$1" -o "$T_SCRATCH/np.out"); }
+part_netpipe() {
+    command -v NPopenmpi >/dev/null || { skip "NetPIPE" "no NPopenmpi (sudo apt-get install netpipe-openmpi)"; return; }
+    local most=1000
+    [[ ${PHITWIRE_LONG:-0} == 0 ]] || most=1048576
+    check "NetPIPE verifies messages up to $most bytes" netpipe "$most"
+}
+
+# ---- hpcc ----
+
+# hpcc_input N: a problem of N unknowns on two by two ranks.
+hpcc_input() {
+    printf '%s\n' "HPLinpack benchmark input file" "two by two" "HPL.out" 8 1 "$1" 1 40 0 1 2 2 16.0 1 1 1 4 1 2 1 1 1 1 1 1 2 64 0 0 1 8 \
+        "-" 0 "$1" 0 40
+}
+hpcc_whole() {
+    mkdir -p "$T_SCRATCH/hpcc"
+    hpcc_input 240 >"$T_SCRATCH/hpcc/hpccinf.txt"
+    (cd "$T_SCRATCH/hpcc" && mpi 3600 --with openmpi -n 4 hpcc && hpcc_is_right hpccoutf.txt)
+}
+# Every benchmark that verifies says so, and the summary is there.
+hpcc_is_right() {
+    grep -qx 'Success=1' "$1" && ! grep -E 'FAILED|[1-9][0-9]* tests completed and failed|Node\(s\) with error [1-9]' "$1"
+}
+part_hpcc() {
+    command -v hpcc >/dev/null || { skip "hpcc" "no hpcc (sudo apt-get install hpcc)"; return; }
+    check "hpcc ends without an error" hpcc_whole
+}
+
+# ---- mpi4py ----
+
+part_osu() {
+    fetched mpi4py "OSU-style demos" || return 0
+    local demo ranks
+    for demo in "$suites"/mpi4py/demo/osu_*.py; do
+        case $demo in
+            *_latency.py|*_bw.py|*_bibw.py|*_multi_lat.py) ranks=2 ;;
+            *) ranks=4 ;;
+        esac
+        check "$(basename "$demo"), $ranks ranks" mpich 1800 -n "$ranks" "$suites/venv/bin/python" "$demo"
+    done
+}
+
+# suite DIR: mpi4py's tests without processes that it would start itself.
+suite_options=(-e spawn -e dynproc)
+# Over `mtl ofi` a synchronous send is never told of a matched receive (docs/mpi.md).
+env_mpi4py() { MPI4PY_RC_RECV_MPROBE=0 mpi "$@"; }
+part_mpi4py() {
+    if fetched mpi4py "mpi4py's suite, MPICH"; then
+        check "mpi4py's suite, MPICH, 3 ranks" mpich 3600 -n 3 "$suites/venv/bin/python" "$suites/mpi4py/test/main.py" "${suite_options[@]}"
+    fi
+    if ! /usr/bin/python3 -c 'import mpi4py' 2>/dev/null; then
+        skip "mpi4py's suite, Open MPI" "no Open MPI of mpi4py (sudo apt-get install python3-mpi4py)"
+    elif fetched mpi4py-3 "mpi4py's suite, Open MPI"; then
+        check "mpi4py's suite, Open MPI, 3 ranks" env_mpi4py 3600 --with openmpi -n 3 /usr/bin/python3 \
+            "$PHW_ROOT/tests/mpi/mpi4py_tests.py" "$suites/mpi4py-3/test" "$PHW_ROOT/tests/mpi/mpi4py-openmpi-left-out.txt" "${suite_options[@]}"
+    fi
+}
+
+# ---- MPICH ----
+
+part_mpich() {
+    fetched mpich/datatype/testlist "MPICH's own lists" || return 0
+    local list
+    for list in datatype pt2pt coll rma; do
+        PATH=$suites/venv/bin:$PATH "$PHW_ROOT/tests/mpi/mpich.sh" --lab "$LAB" --tests "$suites/mpich" "$list" || T_FAILED=1
+    done
+}
+
+t_up suites aries-3x4
+if ! t_impair --nft all loss 1% >/dev/null 2>&1; then
+    skip "links lose one frame in a hundred" "nftables cannot lose frames here"
+fi
+for part in "${parts[@]}"; do
+    [[ $part =~ ^(fi_pingpong|netpipe|hpcc|osu|mpi4py|mpich)$ ]] || skip_all "PHITWIRE_MPI_PARTS has no part $part"
+    "part_$part"
+done

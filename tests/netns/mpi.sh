@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# mpi.sh      MPI programs, and others over libfabric, talk over the fabric while its links lose frames
+#
+# PHITWIRE_LONG=1: more rounds.
+# shellcheck source=testlib.sh
+. "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
+t_need_namespaces
+t_need_mpi
+# Where processors are busy, links of so many processes may be down for long: nobody is dead for that here.
+export PHITWIRE_PATIENCE=60
+
+rounds=5
+[[ ${PHITWIRE_LONG:-0} == 0 ]] || rounds=500
+mpi() { timeout --foreground -k 5 300 "$PHW_SCRIPTS/mpi.sh" --lab "$LAB" "$@"; }
+
+listed() { mpi --with none fi_info -p phitwire | grep -q 'provider: phitwire'; }
+
+# pingpong SIZE: between the first and the last network interface; its own control connection is over loopback.
+pingpong() {
+    local port=$(( 20000 + $$ % 20000 )) server status=0
+    mpi --with none --job "$$" --door nic0 fi_pingpong -e rdm -p phitwire -B "$port" -I "$rounds" -c -S "$1" >"$T_SCRATCH/server" 2>&1 &
+    server=$!
+    phw_until 10 listens "$port" || status=1
+    (( status )) || mpi --with none --job "$$" --door nic11 fi_pingpong -e rdm -p phitwire -P "$port" -I "$rounds" -c -S "$1" 127.0.0.1 || status=$?
+    if (( status )); then phw_stop "$server" || true; else wait "$server" || status=$?; fi
+    (( status == 0 )) || cat "$T_SCRATCH/server"
+    return "$status"
+}
+listens() { ss -Hltn "sport = :$1" | grep -q .; }
+
+# one_sided RANKS [mpi.sh options] PROGRAM: puts, gets and additions, and while their target computes.
+one_sided() { mpi -n "$1" "${@:2:$#-2}" "${!#}" "$rounds" 65536; }
+waits_for_target() {
+    local out
+    out=$(PATH=$PHITWIRE_MPICH/bin:$PATH PHITWIRE_REACH=0 one_sided 3 --with mpich "$T_SCRATCH/onesided_mpich" 2>&1) && return 1
+    grep -q 'flag that came while the target computed' <<<"$out"
+}
+
+t_up mpi aries-3x4
+check "libfabric lists the provider" listed
+check "fi_pingpong, 64 bytes" pingpong 64
+check "fi_pingpong, 300000 bytes" pingpong 300000
+
+if ! check_mpi=$(mpicc -O1 -Wall -o "$T_SCRATCH/mpi_check" "$PHW_ROOT/tests/netns/mpi_check.c" 2>&1); then
+    not_ok "the MPI program compiles" "mpicc fails"
+    detail <<<"$check_mpi"
+else
+    check "twelve ranks: messages, collectives, one-sided operations" mpi "$T_SCRATCH/mpi_check" "$rounds"
+    check "sixteen ranks at twelve network interfaces" mpi -n 16 "$T_SCRATCH/mpi_check" 2
+    if [[ -x ${PHITWIRE_MPICH:-/none}/bin/mpicc ]] && "$PHITWIRE_MPICH/bin/mpicc" -O2 -o "$T_SCRATCH/onesided_mpich" "$PHW_ROOT/tests/mpi/onesided.c"; then
+        PATH=$PHITWIRE_MPICH/bin:$PATH check "MPICH: the same" one_sided 3 --with mpich "$T_SCRATCH/onesided_mpich"
+        check "MPICH: all goes by messages where memory is not reached, and a target that computes keeps others waiting" waits_for_target
+    else
+        skip "MPICH: one-sided operations" "PHITWIRE_MPICH is no directory with bin/mpicc of MPICH 5 (a virtual environment with pip install mpich)"
+    fi
+    if t_impair --nft all loss 1% >/dev/null 2>&1; then
+        check "twelve ranks while links lose one frame in a hundred" mpi "$T_SCRATCH/mpi_check" "$rounds"
+        check "frames were lost" test "$(nft_lost_share)" -gt 0
+    else
+        skip "MPI while links lose frames" "nftables cannot lose frames here"
+    fi
+fi

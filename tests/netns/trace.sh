@@ -1,0 +1,94 @@
+#!/usr/bin/env bash
+# Where a packet went, asked of running labs of all machines: traces, pings and routes, among traffic and loss, and what
+# is said of packets that are lost. Afterwards no router watches any more.
+# shellcheck source=testlib.sh
+. "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
+t_need_namespaces
+
+phitwire() { "$PHITWIRE_BIN_DIR/phitwire" "$@"; }
+# traced FILE FROM TO [options]: a trace as JSON to FILE.
+traced() { phitwire trace --lab "$LAB" --from "$2" --to "$3" --json "${@:4}" >"$1"; }
+
+# What holds of every trace that arrived: each router decided, the winner is the port that it left by, times grow, and each
+# hop begins where the one before it leads.
+# shellcheck disable=SC2016  # jq's own variables
+is_whole='
+    def nodes: [.hops[].next // "" | sub(":.*"; "")];
+    .version == 1 and .outcome == "done" and (.ways | length) == 2
+    and all(.ways[]; .delivered and (.hops | length) > 0
+        and ([.hops[1:][].router] + [.to]) == nodes
+        and all(.hops[]; (.choices | length) > 0 and (.stages | length) > 0 and .arrived != null
+            and (.out_port as $out | [.choices[] | select(.among == "port") | .winner] | all(. == $out or . == 255))
+            and ([.arrived] + [.stages[].left] | . == sort)))'
+whole() { jq -e "$is_whole" "$1" >/dev/null || { jq -c '{outcome, notes, ends: [.ways[]? | .end]}' "$1"; return 1; }; }
+# The same as one condition to fail: a trace of which a hop was left out.
+cut_out() { jq '.ways[0].hops |= .[:-1]' "$1" >"$1.cut" && ! jq -e "$is_whole" "$1.cut" >/dev/null; }
+
+# Chrome's trace format, as far as Perfetto asks for it.
+is_perfetto() {
+    jq -e '(.traceEvents | length) > 4 and .displayTimeUnit == "ns"
+        and all(.traceEvents[]; (.ph | IN("X", "M", "i")) and (.pid | type) == "number" and (.name | type) == "string"
+            and (.ph != "X" or ((.ts | type) == "number" and .dur >= 0 and (.tid | type) == "number")))
+        and ([.traceEvents[] | select(.ph == "X") | .tid] | unique | length) > 2' "$1"
+}
+
+# one_machine NAME TOPOLOGY FROM TO OPERATIONS [up.sh options]
+one_machine() {
+    local name=$1 from=$3 to=$4 operation file=$T_SCRATCH/$1.json busy=$T_SCRATCH/$1.busy runner
+    t_up "$name" "$2" "${@:6}"
+    for operation in $5; do
+        if ! traced "$file" "$from" "$to" --op "$operation" --perfetto "$file.perfetto" 2>"$file.err"; then
+            detail <"$file.err"
+        fi
+        check "$name: a $operation is followed there and back" whole "$file"
+    done
+    check "$name: the checker notices a hop that is left out" cut_out "$file"
+    check "$name: its file is one of Perfetto's" is_perfetto "$file.perfetto"
+    check "$name: the table names the source, stages and waits" bash -c \
+        'grep -q "wait" <<<"$1" && grep -q "delivered" <<<"$1"' bash "$(phitwire trace --lab "$LAB" --from "$from" --to "$to" 2>&1)"
+    check "$name: pings are answered" phitwire ping --lab "$LAB" "$from" "$to" --count 3 --interval 20
+    check "$name: the route of the description arrives" phitwire route --lab "$LAB" "$from" "$to"
+    check "$name: registers are listed" bash -c 'grep -q "what it is" <<<"$1"' bash "$(t_ctl "$(routers | head -n 1)" get)"
+
+    t_rate "$T_SCRATCH/rate.json" --seconds 4 &
+    runner=$!
+    under_way "$from" 500
+    for (( try = 0; try < 3; try++ )); do
+        ! traced "$busy" "$from" "$to" --op get 2>"$busy.err" || ! whole "$busy" >/dev/null || break
+    done
+    check "$name: a get is followed among traffic" whole "$busy"
+    settled "$runner"
+    check "$name: and the traffic is counted exactly once" exactly_once "$T_SCRATCH/rate.json" 500
+}
+routers() { phitwire topology plan "$(phw_lab_dir "$LAB")/topology.toml" | awk '$1 == "node" && $3 == "router" { print $2 }'; }
+
+one_machine xc aries-3x4 nic0 nic11 'put get amo'
+file=$T_SCRATCH/lost.json
+# The router of the target dies: the trace says where the packet was last seen, or that none was sent.
+target=$(jq -r '.ways[0].hops[-1].router' "$T_SCRATCH/xc.json")
+check "the target's router is killed" "$PHW_SCRIPTS/node.sh" --lab "$LAB" kill "$target"
+check_fails "the trace of a packet that is lost ends with status 1" 'last seen|thrown away|does not answer' \
+    phitwire trace --lab "$LAB" --from nic0 --to nic11 --wait 500
+traced "$file" nic0 nic11 --wait 500 2>/dev/null || true
+check "and it has the hops up to there" jq -e '.ways[0] | (.delivered | not) and (.end | length) > 0' "$file"
+check_fails "nobody is answered for" '0 answered' phitwire ping --lab "$LAB" nic0 nic11 --count 2 --interval 20 --wait 300
+check_fails "a name that is nearly right is put right" 'did you mean `nic1' phitwire trace --lab "$LAB" --from nic0 --to nci11
+check_fails "so is that of a register" 'did you mean `chip.quiesced`' t_ctl "$(jq -r '.ways[0].hops[0].router' "$file")" get chip.quiesed
+"$PHW_SCRIPTS/down.sh" --lab "$LAB" >/dev/null 2>&1
+
+one_machine clos quickstart nic0 nic7 'put get'
+"$PHW_SCRIPTS/down.sh" --lab "$LAB" >/dev/null 2>&1
+one_machine torus t3e-2x2x2 nic0 nic7 'put get amo'
+
+# Frames are lost: what is sent again is told, and time passes on the link.
+if t_has_nft && t_impair --nft all loss 20% >/dev/null 2>&1; then
+    resent=0
+    for (( try = 0; try < 12 && resent == 0; try++ )); do
+        traced "$file" nic0 nic7 --wait 5000 2>/dev/null || continue
+        resent=$(jq '[.ways[].hops[].resent // 0] | add' "$file")
+    done
+    check "with a fifth of the frames lost, a packet is followed all the same" whole "$file"
+    check "and links tell that they sent something again" test "$resent" -gt 0
+else
+    skip "traces among losses" "nftables cannot lose frames here"
+fi
