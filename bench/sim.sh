@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Speed of phitwire sim: the figures of docs/results.md, each as the median of five runs. Results are checked by the
+# Speed of phitwire sim: the figures of docs/guide/src/results.md, each as the median of five runs. Results are checked by the
 # simulator itself: a run in which a checker finds something ends this script.
 #
 #     bench/sim.sh [--large]      --large: also the network of 32,768 processors, half a minute

@@ -2,7 +2,7 @@
 # mpi.sh [--lab NAME] [options] PROGRAM...      runs an MPI program over a lab that is up
 #
 # Every rank is a program at the door of a network interface of the lab: rank R at the R-th of those that have one, in the
-# order of their numbers, round and round. MPI reaches them by the libfabric provider of this repository (docs/mpi.md).
+# order of their numbers, round and round. MPI reaches them by the libfabric provider of this repository (docs/guide/src/mpi.md).
 #
 #   --lab NAME                  the lab ($PHITWIRE_LAB, else "lab")
 #   -n N                        ranks (as many as there are doors)

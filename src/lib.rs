@@ -8,7 +8,7 @@
 //!
 //! A machine is a folder below [`machine`], and a line in the list there. Everything else is what
 //! machines share, and knows none of them: `tests/walls.sh` holds that, and the table.
-//! `docs/adding-a-machine.md` says how to add one.
+//! `docs/guide/src/adding-a-machine.md` says how to add one.
 //!
 //! # Folders
 //!

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks docs/paper-coverage.md: every row names code and a test (or says why there is none), every
+# Checks docs/guide/src/paper-coverage.md: every row names code and a test (or says why there is none), every
 # file named exists, and every test named is a test of the file it is said to be in: a function right
 # after #[test], or a case that is listed as one; not just one of that name.
 set -euo pipefail
@@ -17,7 +17,7 @@ is_test() {
 is_case() {
   grep -qE "^pub(\(crate\))? fn $2<" "$1" && grep -qE "^ +$2\$" "$(dirname "$1")/mod.rs"
 }
-page=${1:-docs/paper-coverage.md}
+page=${1:-docs/guide/src/paper-coverage.md}
 failed=0 rows=0
 complain() { echo "not ok - $page: $*"; failed=1; }
 while IFS='|' read -r _ paragraph _ code test _; do

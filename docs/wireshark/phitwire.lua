@@ -1,5 +1,5 @@
 -- Wireshark dissector of phitwire's link frames: BlackWidow (phits), Aries (sets of flits) and T3E (bursts of
--- flits), over Ethernet and UDP. docs/wire-format.md explains every bit, docs/capture.md this file.
+-- flits), over Ethernet and UDP. docs/guide/src/wire-format.md explains every bit, docs/guide/src/capture.md this file.
 --
 -- The files beside this one are its parts: one for each machine, bits and checks, and phitwire_fields.lua, which says
 -- where fields stand and is generated from the code.

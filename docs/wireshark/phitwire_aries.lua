@@ -1,4 +1,4 @@
--- Aries for the dissector of phitwire's link frames: packets of flits in sets. docs/wire-format.md, sections 12 to 17.
+-- Aries for the dissector of phitwire's link frames: packets of flits in sets. docs/guide/src/wire-format.md, sections 12 to 17.
 
 local K = ...
 -- Wireshark runs every file of a plug-in folder; this one is run by phitwire.lua, which hands over what it needs.

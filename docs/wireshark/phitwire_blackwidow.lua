@@ -1,4 +1,4 @@
--- BlackWidow for the dissector of phitwire's link frames: packets of phits. docs/wire-format.md, sections 1 to 7.
+-- BlackWidow for the dissector of phitwire's link frames: packets of phits. docs/guide/src/wire-format.md, sections 1 to 7.
 
 local K = ...
 -- Wireshark runs every file of a plug-in folder; this one is run by phitwire.lua, which hands over what it needs.

@@ -1,4 +1,4 @@
--- T3E for the dissector of phitwire's link frames: packets of flits in bursts. docs/wire-format.md, sections 18 to 24.
+-- T3E for the dissector of phitwire's link frames: packets of flits in bursts. docs/guide/src/wire-format.md, sections 18 to 24.
 
 local K = ...
 -- Wireshark runs every file of a plug-in folder; this one is run by phitwire.lua, which hands over what it needs.

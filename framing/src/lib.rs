@@ -4,7 +4,7 @@
 //! The crate is `no_std` (but for the feature `processor-crc`, by which the processor's own instructions
 //! compute the checks of frames, sets and flits' packets), allocates nothing and has no state of its own: every function turns
 //! bits into values or values into bits. Bytes from outside never make it panic; what is wrong with them
-//! is named by an error. `docs/wire-format.md` draws every layout and says which parts are the
+//! is named by an error. `docs/guide/src/wire-format.md` draws every layout and says which parts are the
 //! papers' ("The BlackWidow High-Radix Clos Network", ISCA 2006; the Cray XC white paper, 2012) and
 //! which are this project's.
 //!

@@ -3,7 +3,7 @@
 pub mod aries;
 pub mod blackwidow;
 pub mod t3e;
-/// The toy machine: what `docs/adding-a-machine.md` follows.
+/// The toy machine: what `docs/guide/src/adding-a-machine.md` follows.
 #[cfg(feature = "toy")]
 #[path = "../../tests/toy/mod.rs"]
 pub mod toy;

@@ -4,7 +4,7 @@
 //! printed value is a constant and is only ever compared with; everything called
 //! [`ours`](Row::ours) is measured or computed in the run. What each assumes, and where a value
 //! cannot be met, is printed with it ([`Table::assumptions`]) and told at length in
-//! `docs/reproduce.md`.
+//! `docs/guide/src/reproduce.md`.
 
 mod settings;
 mod table;

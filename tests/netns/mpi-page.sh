@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# mpi-page.sh      the three commands of docs/mpi.md, as they stand there and in the README, with the program that it shows
+# mpi-page.sh      the three commands of docs/guide/src/mpi.md, as they stand there and in the README, with the program that it shows
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces
@@ -10,13 +10,13 @@ export PHITWIRE_PATIENCE=60
 # section FILE: what stands under the heading of the three commands.
 section() { awk '/^## /{ inside = ($0 == "## Your MPI program on an emulated Aries, in three commands") } inside' "$PHW_ROOT/$1"; }
 commands() { section "$1" | awk '/^```/{ code = !code } !code && sub(/^    /, "")' | head -n 3; }
-section docs/mpi.md | awk '/^```/{ code = !code; next } code' >"$T_SCRATCH/halo.c"
+section docs/guide/src/mpi.md | awk '/^```/{ code = !code; next } code' >"$T_SCRATCH/halo.c"
 # What the page says comes of it: the first line of four blanks behind the program.
-shown=$(section docs/mpi.md | awk '/^```$/{ behind = 1 } behind && sub(/^    /, "")' | head -n 1)
+shown=$(section docs/guide/src/mpi.md | awk '/^```$/{ behind = 1 } behind && sub(/^    /, "")' | head -n 1)
 
-mapfile -t lines < <(commands docs/mpi.md)
+mapfile -t lines < <(commands docs/guide/src/mpi.md)
 check "the page has three commands" test "${#lines[@]}" = 3
-check "the README has the same" diff <(commands README.md) <(commands docs/mpi.md)
+check "the README has the same" diff <(commands README.md) <(commands docs/guide/src/mpi.md)
 check "the page has a program" grep -q MPI_Init "$T_SCRATCH/halo.c"
 check "and says what it prints" grep -q STEP <<<"$shown"
 

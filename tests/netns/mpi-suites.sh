@@ -109,7 +109,7 @@ part_osu() {
 
 # suite DIR: mpi4py's tests without processes that it would start itself.
 suite_options=(-e spawn -e dynproc)
-# Over `mtl ofi` a synchronous send is never told of a matched receive (docs/mpi.md).
+# Over `mtl ofi` a synchronous send is never told of a matched receive (docs/guide/src/mpi.md).
 env_mpi4py() { MPI4PY_RC_RECV_MPROBE=0 mpi "$@"; }
 part_mpi4py() {
     if fetched mpi4py "mpi4py's suite, MPICH"; then

@@ -2,7 +2,7 @@
 //!
 //! A router has four ports: clockwise, counterclockwise and two network interfaces. A link carries
 //! packets of one size over one virtual channel; a router stores a packet whole before it sends it
-//! on, the shorter way round. `docs/adding-a-machine.md` follows it file by file.
+//! on, the shorter way round. `docs/guide/src/adding-a-machine.md` follows it file by file.
 
 pub mod cycle;
 pub mod link;

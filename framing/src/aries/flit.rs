@@ -3,7 +3,7 @@
 //!
 //! A flit is the unit of flow control and of what a processor tile injects per cycle. Packets have
 //! 1 to 14 flits. The first, the *head flit*, holds everything a router looks at; its layout is
-//! ours, its fields are those publicly known (`docs/wire-format.md`):
+//! ours, its fields are those publicly known (`docs/guide/src/wire-format.md`):
 //!
 //! ```text
 //! 47 45 44  43  40 39          22 21   19 18        7 6      5     0

@@ -3,7 +3,7 @@
 //! bytes 3 and 12).
 //!
 //! The flit counts and the widths of most fields are public, their layout is ours
-//! (`docs/wire-format.md`):
+//! (`docs/guide/src/wire-format.md`):
 //!
 //! ```text
 //! flit 0  the head, see `flit`                                             request and response

@@ -4,7 +4,7 @@
 //! (section 4.3), a packet of 4 phits carries 32 payload bits (section 4.1), requests carry address
 //! bits 20:6 as hash bits and route deterministically (sections 5 and 7.8.2), responses route
 //! adaptively (section 5). The fields inside are ours, chosen so that all of these sizes close
-//! without a spare bit; see `docs/wire-format.md`.
+//! without a spare bit; see `docs/guide/src/wire-format.md`.
 //!
 //! A request stays within one naturally aligned line of 32 bytes: order per address holds only
 //! where the hash bits are the same, and the byte mask of a write covers just one line.

@@ -1,5 +1,5 @@
 //! Golden vectors of the Aries formats. All are self-made: the white paper prints no bits.
-//! `reference.py` beside this file computes them from `docs/wire-format.md` alone, without this
+//! `reference.py` beside this file computes them from `docs/guide/src/wire-format.md` alone, without this
 //! crate; the sizes (14 and 1, 3 and 12 flits, sets of ten) are the paper's.
 
 use phitwire_framing::aries::flit::Flit;

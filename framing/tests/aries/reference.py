@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Computes the golden vectors of golden.rs from docs/wire-format.md alone.
+"""Computes the golden vectors of golden.rs from docs/guide/src/wire-format.md alone.
 
 Not run by any test: it exists so that the vectors have a second source. Prints flits of packets and
 bytes of sets and frames.

@@ -1,5 +1,5 @@
 //! Golden vectors. All are self-made: the papers print no bits. `reference.py` beside this file
-//! computes them from `docs/wire-format.md` alone, without this crate; the sizes (4 and 19 phits, 6
+//! computes them from `docs/guide/src/wire-format.md` alone, without this crate; the sizes (4 and 19 phits, 6
 //! header phits) are the paper's.
 
 use phitwire_framing::yarc::crc16::PacketCrc;

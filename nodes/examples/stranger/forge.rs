@@ -21,13 +21,13 @@ const ETHERNET_LIMIT: usize = 1_500;
 /// Bytes of the largest datagram sent: more than any MTU of a lab.
 const DATAGRAM_LIMIT: usize = 9_000;
 
-/// States of a sender as training frames have them (`docs/wire-format.md`, section 8).
+/// States of a sender as training frames have them (`docs/guide/src/wire-format.md`, section 8).
 const DISABLED: u8 = 0;
 const TRAINING: u8 = 1;
 const ACTIVE: u8 = 3;
 const DEAD: u8 = 4;
 
-/// CRC-32C, as `docs/wire-format.md` says.
+/// CRC-32C, as `docs/guide/src/wire-format.md` says.
 static CHECK: Crc<u32> = Crc::<u32>::new(&CRC_32_ISCSI);
 
 /// Makes the frames of one form.

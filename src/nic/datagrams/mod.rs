@@ -30,7 +30,7 @@ use crate::time::{Duration, Time};
 /// of the longest.
 const MOST_WAITING: (usize, usize) = (256, 16 * MOST_DATAGRAM_BYTES);
 /// Puts outstanding at the most, however many the network interface may have. Twice as many carried
-/// no more (`docs/results.md`), and others' puts waited behind them.
+/// no more (`docs/guide/src/results.md`), and others' puts waited behind them.
 const MOST_PUTS: usize = 384;
 /// Those to a target that has answered none for [`HUSH`].
 const FEW_TO_ONE: usize = 32;

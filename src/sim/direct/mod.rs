@@ -22,7 +22,7 @@
 //! A run warms up until latency and accepted load are steady, measures the packets born in an
 //! interval, drains until they have arrived while traffic goes on, and then stops the sources and
 //! waits until the network is empty. The checkers compare what was sent with what arrived, and
-//! every credit with what it stands for. `docs/virtual-time.md` says what each stage costs and what
+//! every credit with what it stands for. `docs/guide/src/virtual-time.md` says what each stage costs and what
 //! the figures mean.
 
 pub(crate) mod build;

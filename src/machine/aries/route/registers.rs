@@ -152,7 +152,7 @@ impl AriesRegisters {
     /// [`local_up_class`](Self::local_up_class) of such a machine.
     pub const LOCAL_UP_CLASS: u8 = 1;
     /// [`bias`](Self::bias) of the four modes, growing towards minimal; chosen by curves
-    /// (`docs/results.md`). A non-minimal way is about twice as long as a minimal one, so that it
+    /// (`docs/guide/src/results.md`). A non-minimal way is about twice as long as a minimal one, so that it
     /// takes twice as much of the network, and what is told of it is the load of its first router
     /// only. With its load taken once or twice, packets of a network that is full go round until
     /// nothing else fits; four times is enough. Mode 0 adds the least that keeps a single packet on

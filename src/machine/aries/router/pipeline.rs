@@ -2,7 +2,7 @@
 //!
 //! Public is the sum, about 100 ns per hop (white paper, "Aries Performance"), the clock of 875
 //! MHz, the 6 x 8 tiles with a 64 x 6 subswitch each, and that a tile has an input queue and column
-//! buffers ("Aries Router"). The rest is ours (`docs/aries.md`): a router takes
+//! buffers ("Aries Router"). The rest is ours (`docs/guide/src/aries.md`): a router takes
 //! [`ZERO_LOAD_CYCLES`] from the input queue to the output port, a short link [`SHORT_LINK_CYCLES`]
 //! from there into the next input queue; together 87 cycles, 99.4 ns.
 //!

@@ -40,7 +40,7 @@ const RESPONSE_BITS: u32 = 13;
 const CONTENT_BITS: u32 = CONTENT_MASK.count_ones();
 
 /// What tells a packet from others of its flow: the transaction id, which a request has in its third
-/// and fourth phit and a response in its second and third (`docs/wire-format.md`).
+/// and fourth phit and a response in its second and third (`docs/guide/src/wire-format.md`).
 pub(crate) fn identity_of(response: bool, phit: impl Fn(usize) -> Option<u32>) -> Option<u64> {
     let third = phit(2)?;
     let identity = if response {

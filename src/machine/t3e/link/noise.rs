@@ -6,7 +6,7 @@ use crate::machine::t3e::format::{Burst, Flit};
 use crate::rng::Rng;
 
 /// Noise on the lanes of the sending direction. It changes the words of flits and not their control
-/// bits, of which a wrong one would cost a credit for ever: see `docs/deviations.md`.
+/// bits, of which a wrong one would cost a credit for ever: see `docs/guide/src/deviations.md`.
 #[derive(Clone, Debug)]
 pub struct LaneErrors {
     per_bit: [Probability; Burst::LANES as usize],

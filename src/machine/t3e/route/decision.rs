@@ -39,7 +39,7 @@ pub fn decide(
     arrival: Result<Arrival, Option<Direction>>,
 ) -> Decision {
     if let Err(Some(initial)) = arrival {
-        // An initial hop uses VC0: see `docs/deviations.md`.
+        // An initial hop uses VC0: see `docs/guide/src/deviations.md`.
         return Decision::Go {
             deterministic: (initial, 0),
             adaptive: None,

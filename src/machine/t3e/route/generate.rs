@@ -37,7 +37,7 @@ pub enum TablesError {
 /// The way to a processor is the first of these that there is:
 /// 1. the shortest in direction order; where both ways around a ring are as long, from an even
 ///    ordinate, counted from the dateline, that towards plus, from an odd one that towards minus
-///    (see `docs/deviations.md`);
+///    (see `docs/guide/src/deviations.md`);
 /// 2. another choice of signs, the shortest first;
 /// 3. an initial hop and then one of these;
 /// 4. one of these and then a final hop;

@@ -22,7 +22,7 @@ pub struct RouteRegisters {
     pub vc_tables: [u8; 6],
     /// Ordinates that no node of the lines through here has, by dimension, one bit each: what looks
     /// for one of them would look for ever. The machine has no such registers, see
-    /// `docs/deviations.md`.
+    /// `docs/guide/src/deviations.md`.
     pub absent: [u32; 3],
 }
 

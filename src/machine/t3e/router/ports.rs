@@ -5,7 +5,7 @@ use crate::machine::t3e::format::{Flit, MAX_PACKET_FLITS};
 use crate::machine::t3e::link::FlitEnd;
 
 /// Ports of a router: one for each direction by its index, and the processor's. The port for I/O is
-/// not modelled: see `docs/deviations.md`.
+/// not modelled: see `docs/guide/src/deviations.md`.
 pub const PORTS: usize = 7;
 /// The port of the processor.
 pub const PROCESSOR: usize = 6;

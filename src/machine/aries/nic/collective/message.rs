@@ -1,4 +1,4 @@
-//! What collective engines tell each other: control requests (`docs/wire-format.md`).
+//! What collective engines tell each other: control requests (`docs/guide/src/wire-format.md`).
 //!
 //! ```text
 //! argument   0 contribution, to the parent; 1 result, to a child; 2 failure, to all neighbours
