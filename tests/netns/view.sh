@@ -19,6 +19,8 @@ ready=$(soon 'window.phitwire.ready || window.phitwire.failed')
 # view ARGUMENTS...: starts a view; its address is $ADDRESS, or nothing. Not for checks: they are processes of their own.
 VIEWER=
 view() {
+    # The address of the view before this one must not be taken for its own.
+    : >"$T_SCRATCH/view.out"
     "$phitwire" view "$@" >"$T_SCRATCH/view.out" 2>"$T_SCRATCH/view.err" &
     VIEWER=$!
     phw_until 60 grep -q http "$T_SCRATCH/view.out" || { detail <"$T_SCRATCH/view.err"; ADDRESS=; return 0; }
