@@ -20,6 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
@@ -32,7 +33,16 @@ pub struct Fake {
     /// Bits of those who do not answer.
     silent: Arc<AtomicU64>,
     event: Arc<Event>,
+    pace: Pace,
     thread: Option<JoinHandle<()>>,
+}
+
+/// How many times [`Fake::settle`] was called, and how many of these the thread has noticed and has
+/// nothing left to do.
+#[derive(Clone, Default)]
+struct Pace {
+    asked: Arc<AtomicU64>,
+    done: Arc<AtomicU64>,
 }
 
 #[allow(dead_code, reason = "no test uses all of it")]
@@ -65,9 +75,11 @@ impl Fake {
         let stop = Arc::new(AtomicBool::new(false));
         let silent = Arc::new(AtomicU64::new(0));
         let event = Arc::new(Event::new().expect("there are descriptors"));
+        let pace = Pace::default();
         let mut nics = Nics {
             listeners: doors.iter().map(listen).collect(),
             event: event.clone(),
+            pace: pace.clone(),
             programs: Vec::new(),
             domains: Vec::new(),
             sends: Vec::new(),
@@ -90,7 +102,22 @@ impl Fake {
             stop,
             silent,
             event,
+            pace,
             thread: Some(thread),
+        }
+    }
+
+    /// Returns when all that was flushed before is carried out, but for what the silent were asked
+    /// and messages that wait for a receive; when everybody is told; and when programs that have left
+    /// are gone. So no test depends on how fast this machine is. Not where commands are taken in a
+    /// drawn order.
+    pub fn settle(&self) {
+        let number = self.pace.asked.fetch_add(1, AcqRel) + 1;
+        self.event.wake();
+        let end = Instant::now() + Duration::from_secs(60);
+        while self.pace.done.load(Acquire) < number {
+            assert!(Instant::now() < end, "the network interfaces stand still");
+            std::thread::yield_now();
         }
     }
 
@@ -153,6 +180,7 @@ struct Send {
 struct Nics {
     listeners: Vec<UnixListener>,
     event: Arc<Event>,
+    pace: Pace,
     programs: Vec<Program>,
     domains: Vec<Option<Domain>>,
     sends: Vec<Send>,
@@ -171,6 +199,8 @@ impl Nics {
         if self.order.is_some() {
             return self.work_in_order();
         }
+        // What is flushed later may be found by this round or not.
+        let asked = self.pace.asked.load(Acquire);
         let mut has_worked = false;
         for at in 0..self.programs.len() {
             let mut entry = [0xa5; COMMAND_BYTES];
@@ -187,6 +217,9 @@ impl Nics {
         self.deliver();
         self.publish();
         if !has_worked {
+            // Who leaves has given his commands before.
+            self.notice_gone();
+            self.pace.done.store(asked, Release);
             self.sleep();
         }
     }
@@ -211,7 +244,6 @@ impl Nics {
         }
         here().for_each(|p| p.end.sleeps(false));
         self.event.clear();
-        self.notice_gone();
     }
 
     fn notice_gone(&mut self) {
