@@ -31,7 +31,12 @@ pub const MOST_COPIED: usize = 4096;
 /// Pieces that the network interface has: block transfers, and others. With messages and parts of
 /// long ones they are fewer than it takes.
 const MOST_BLOCKS: usize = 24;
-const MOST_SINGLES: usize = 256;
+const MOST_SINGLES: usize = 128;
+/// Requests that a network interface has outstanding, of which each of so many programs has an equal
+/// share, and one share is nobody's. Behind one's own share questions to other ends would wait.
+const OUTSTANDING: usize = 1024;
+const PROGRAMS: usize = 4;
+const _: () = assert!(MOST_SINGLES + 64 <= OUTSTANDING / (PROGRAMS + 1));
 /// Bytes of a block transfer at most: a network interface has up to 4 GB.
 const MOST_BLOCK: usize = 1 << 30;
 /// How often a piece is tried.
