@@ -150,6 +150,9 @@ impl Drop for Fake {
     }
 }
 
+/// Receives that are posted at one network interface, at most.
+const MOST_RECEIVES: usize = 1024;
+
 struct Program {
     processor: u16,
     member: u8,
@@ -346,7 +349,8 @@ impl Nics {
         }
         let ended = match command.request {
             Request::Receive { into } => {
-                if let Err(status) = self.copy(at, into) {
+                let place = self.copy(at, into).and_then(|_| self.may_receive(at));
+                if let Err(status) = place {
                     return self.end(at, name, Err(status), 0);
                 }
                 return self.programs[at].receives.push_back((name, into));
@@ -433,6 +437,17 @@ impl Nics {
         let mut programs = self.programs.iter();
         let found = programs.position(|p| (p.processor, p.member, p.job, p.is_gone) == wanted);
         found.ok_or(Status::NoProcessor)
+    }
+
+    /// Whether the network interface of a program has a place for one more receive.
+    fn may_receive(&self, at: usize) -> Ended<()> {
+        let here = self.programs[at].processor;
+        let programs = self.programs.iter().filter(|p| p.processor == here);
+        let posted: usize = programs.map(|p| p.receives.len()).sum();
+        match posted < MOST_RECEIVES {
+            true => Ok(()),
+            false => Err(Status::TooMany),
+        }
     }
 
     fn memory(&self, at: usize) -> &Mapping {

@@ -264,3 +264,22 @@ fn without_an_end_of_patience_nobody_is_lost() {
     all[0].expect(Some(1), true, 1);
     assert_eq!(all[0].looks(&fake, 2 * ENOUGH), []);
 }
+
+/// A network interface has receives for four programs.
+#[test]
+fn who_found_no_place_for_receives_has_them_when_another_leaves() {
+    let fake = Fake::start(1);
+    let doors = vec![fake.doors[0].clone(); 5];
+    let mut all = all_at(&doors);
+    all[0].send(4, 1, 1, pattern(8, 0));
+    all[4].receive(1, 2, 8);
+    all[4].look(&fake);
+    all[0].look(&fake);
+    assert_eq!(all[0].under_way(), 1, "the message waits");
+    all.remove(1);
+    fake.settle();
+    all[3].look(&fake);
+    assert_eq!(wait(&mut all, 3).context, 2);
+    assert_eq!(wait(&mut all, 0).context, 1);
+    assert_eq!(all[3].under_way(), 0, "all are posted");
+}
