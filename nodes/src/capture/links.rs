@@ -16,7 +16,7 @@ pub enum LinksError {
     /// No lab of that name.
     #[error(
         "lab `{0}` is not up: {1}; {}bring it up with `netns-scripts/up.sh TOPOLOGY --lab {0}`",
-        did_you_mean(nearest(.0, &labs()).filter(|other| other != .0))
+        another_lab(.0)
     )]
     NotUp(String, io::Error),
     /// What was found is not what `up.sh` writes.
@@ -51,8 +51,14 @@ pub enum LinksError {
 }
 
 /// The question whether something else was meant, in front of what can be said.
-pub(super) fn did_you_mean(meant: Option<&str>) -> String {
+fn did_you_mean(meant: Option<&str>) -> String {
     meant.map_or_else(String::new, |meant| format!("did you mean `{meant}`? Or "))
+}
+
+/// The question whether another lab was meant.
+fn another_lab(lab: &str) -> String {
+    let labs = labs();
+    did_you_mean(nearest(lab, &labs).filter(|other| *other != lab))
 }
 
 /// One end of a link.

@@ -27,6 +27,8 @@ use crate::stop::Stop;
 const MOST_CONNECTIONS: usize = 64;
 /// Threads at a time: that of a connection which was closed may still be at work.
 const MOST_THREADS: usize = 2 * MOST_CONNECTIONS;
+/// Between two looks whether a thread has ended.
+const TURN: Duration = Duration::from_millis(5);
 /// How long nobody is taken in after that has failed, as with no file descriptor left.
 const RECOVER: Duration = Duration::from_millis(100);
 
@@ -167,8 +169,9 @@ pub fn serve(
             let Ok(own) = stream.try_clone() else {
                 continue;
             };
-            if threads.load(Ordering::SeqCst) >= MOST_THREADS {
-                continue;
+            // Those whose connections were closed end soon.
+            while threads.load(Ordering::SeqCst) >= MOST_THREADS && stop.requests() == 0 {
+                thread::sleep(TURN);
             }
             number += 1;
             open.add(number, stream);

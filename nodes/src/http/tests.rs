@@ -5,6 +5,15 @@ use std::net::SocketAddr;
 
 use super::*;
 
+/// Ends a server, also when something is not as it should be.
+struct Ends<'a>(&'a Stop);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.request();
+    }
+}
+
 /// Starts a server, lets `talk` speak with it, and ends it; how long that took.
 fn served(talk: impl FnOnce(SocketAddr)) -> Duration {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -19,9 +28,10 @@ fn served(talk: impl FnOnce(SocketAddr)) -> Duration {
     };
     thread::scope(|scope| {
         let server = scope.spawn(|| serve(&listener, &stop, answer));
+        let ends = Ends(&stop);
         talk(at);
         let begun = Instant::now();
-        stop.request();
+        drop(ends);
         server.join().unwrap().unwrap();
         begun.elapsed()
     })
@@ -91,7 +101,7 @@ fn what_is_no_request_is_refused_and_harms_nobody() {
             (head("Transfer-Encoding: chunked"), "501"),
             (head(&many), "431"),
             (
-                [b"GET / HTTP/1.1\r\nX: ".to_vec(), vec![b'a'; 1 << 20]].concat(),
+                [b"GET / HTTP/1.1\r\nX: ".to_vec(), vec![b'a'; 1 << 16]].concat(),
                 "431",
             ),
         ] {
@@ -120,7 +130,7 @@ fn who_is_slow_keeps_nobody_waiting_and_ends_with_the_server() {
         }
         is_well(at);
     });
-    assert!(took < Duration::from_secs(2), "{took:?}");
+    assert!(took < Duration::from_secs(5), "{took:?}");
 }
 
 #[test]
@@ -129,7 +139,11 @@ fn of_too_many_connections_the_oldest_end() {
         let mut first = connect(at);
         let held: Vec<_> = (0..3 * MOST_CONNECTIONS).map(|_| connect(at)).collect();
         is_well(at);
-        assert_eq!(first.read(&mut [0]).unwrap_or(0), 0, "it was closed");
+        let end = first.read(&mut [0]).map_err(|error| error.kind());
+        assert!(
+            matches!(end, Ok(0) | Err(io::ErrorKind::ConnectionReset)),
+            "it was closed: {end:?}"
+        );
         drop(held);
         is_well(at);
     });
