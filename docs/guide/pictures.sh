@@ -8,7 +8,8 @@
 #   sweeps       sweep-*.svg        what `phitwire sim --plot` draws
 #   traces       trace-*.svg        a traced packet as a time line
 #   ladders      ladder-*.svg       frames between two link ends, from the captures in tests/captures
-#   view         view-*.png         `phitwire view` of a lab that loses frames, and of a recording
+#   view         view-{live,link}.png  `phitwire view` of a lab that loses frames
+#   recording    view-recording.png `phitwire view` of a recorded simulation
 #   top          top.png            `phitwire top` of that lab
 #   wireshark    wireshark-*.png    Wireshark with a retry
 #
@@ -114,6 +115,11 @@ view() {
     "$browser" "$address" "$(later 9000)" --size 1280x800 --shot "$pictures/view-live.png" >/dev/null
     "$browser" "$address" "$(later 9000)" "$(later 1500 "$row.click()")" --size 1280x800 --shot "$pictures/view-link.png" >/dev/null
     end_server
+}
+
+recording() {
+    local browser=$PHW_ROOT/tests/netns/browser.py
+    phw_need chromium:chromium python3:python3-minimal
     phitwire sim aries-3x4 --load 0.5 --warmup 500 --measure 4000 --record "$scratch/run.phitrec" --record-every 100 >/dev/null
     serve "$scratch/run.phitrec"
     "$browser" "$address" "$(later 1500)" \
@@ -339,9 +345,9 @@ PY
 drawing() { python3 "$scratch/drawing.py" "$@"; }
 
 mkdir -p "$pictures"
-(( $# )) || set -- topologies sweeps traces ladders view top wireshark
+(( $# )) || set -- topologies sweeps traces ladders view recording top wireshark
 for part; do
-    [[ $part =~ ^(topologies|sweeps|traces|ladders|view|top|wireshark)$ ]] || phw_bad_call "no such pictures: $part (--help lists them)"
+    [[ $part =~ ^(topologies|sweeps|traces|ladders|view|recording|top|wireshark)$ ]] || phw_bad_call "no such pictures: $part (--help lists them)"
     phw_note "$part"
     "$part"
 done
