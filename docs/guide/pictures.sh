@@ -19,7 +19,9 @@
 
 case ${1:-} in -h|--help) phw_usage; exit 0 ;; esac
 guide=$PHW_ROOT/docs/guide pictures=$PHW_ROOT/docs/guide/src/pictures
-lab=guide scratch=$(mktemp -d) server='' traffic='' display=''
+lab=guide scratch=$(mktemp -d)
+# Made there first, so that what fails leaves the old pictures.
+out=$scratch/out; server='' traffic='' display=''
 phw_need python3:python3-minimal jq:jq
 phw_binaries
 PATH=$PHITWIRE_BIN_DIR:$PHW_SCRIPTS:$PATH
@@ -43,21 +45,21 @@ trap 'exit 143' TERM HUP
 toml_of() { awk -v n="$2" '/^```toml/ { f = ++i == n; next } /^```/ { f = 0 } f' "$guide/src/$1"; }
 
 topologies() {
-    phitwire topology show "$PHW_SCRIPTS/topologies/quickstart.toml" --format svg >"$pictures/topology-quickstart.svg"
-    phitwire topology show "$PHW_SCRIPTS/topologies/aries-3x4.toml" --format svg >"$pictures/topology-aries-3x4.svg"
-    phitwire topology show "$PHW_SCRIPTS/topologies/t3e-3x3x3.toml" --format svg >"$pictures/topology-t3e-3x3x3.svg"
+    phitwire topology show "$PHW_SCRIPTS/topologies/quickstart.toml" --format svg >"$out/topology-quickstart.svg"
+    phitwire topology show "$PHW_SCRIPTS/topologies/aries-3x4.toml" --format svg >"$out/topology-aries-3x4.svg"
+    phitwire topology show "$PHW_SCRIPTS/topologies/t3e-3x3x3.toml" --format svg >"$out/topology-t3e-3x3x3.svg"
     phitwire topology generate blackwidow --processors 64 --subtree 16 --rank 2 >"$scratch/r2.toml"
-    phitwire topology show "$scratch/r2.toml" --format svg >"$pictures/topology-r2.svg"
+    phitwire topology show "$scratch/r2.toml" --format svg >"$out/topology-r2.svg"
     toml_of cookbook/write-a-topology.md 1 >"$scratch/two.toml"
-    phitwire topology show "$scratch/two.toml" --format svg >"$pictures/topology-two.svg"
+    phitwire topology show "$scratch/two.toml" --format svg >"$out/topology-two.svg"
     toml_of cookbook/write-a-topology.md 2 >"$scratch/xc.toml"
-    phitwire topology show "$scratch/xc.toml" --format svg >"$pictures/topology-two-groups.svg"
+    phitwire topology show "$scratch/xc.toml" --format svg >"$out/topology-two-groups.svg"
 }
 
 sweeps() {
     local sweep=(phitwire sim aries-9x1x4x2 --routing "minimal,adaptive0,valiant" --warmup 2000 --measure 2000)
-    "${sweep[@]}" --traffic group-adversarial --load 0.05..0.5:0.05 --plot "$pictures/sweep-adversarial.svg" >/dev/null
-    "${sweep[@]}" --traffic uniform --load 0.1..0.9:0.1 --plot "$pictures/sweep-uniform.svg" >/dev/null
+    "${sweep[@]}" --traffic group-adversarial --load 0.05..0.5:0.05 --plot "$out/sweep-adversarial.svg" >/dev/null
+    "${sweep[@]}" --traffic uniform --load 0.1..0.9:0.1 --plot "$out/sweep-uniform.svg" >/dev/null
 }
 
 # The runs of packet-yarc.md and packet-aries.md.
@@ -67,8 +69,8 @@ traces() {
         --perfetto "$scratch/yarc.json" >/dev/null
     phitwire sim aries-3x1x4x2 --load 0.4 --warmup 1000 --measure 2000 --trace nic0:nic23 \
         --perfetto "$scratch/aries.json" >/dev/null
-    drawing trace "$scratch/yarc.json" 1.25 >"$pictures/trace-yarc.svg"
-    drawing trace "$scratch/aries.json" 1.143 >"$pictures/trace-aries.svg"
+    drawing trace "$scratch/yarc.json" 1.25 >"$out/trace-yarc.svg"
+    drawing trace "$scratch/aries.json" 1.143 >"$out/trace-aries.svg"
 }
 
 # frames CAPTURE FILTER: number, time, interface and what is in them, one line each.
@@ -80,9 +82,9 @@ frames() {
 # The frames of lost-frame.md; the last argument is the one that was lost.
 ladders() {
     phw_need tshark:tshark
-    frames blackwidow 'frame.number >= 86 && frame.number <= 91' | drawing ladder r1-0 r1-1 86 >"$pictures/ladder-yarc.svg"
+    frames blackwidow 'frame.number >= 86 && frame.number <= 91' | drawing ladder r1-0 r1-1 86 >"$out/ladder-yarc.svg"
     frames aries 'frame.number == 170 || (frame.number >= 177 && frame.number <= 180)' \
-        | drawing ladder g0-c0s0 g0-c0s1 170 >"$pictures/ladder-aries.svg"
+        | drawing ladder g0-c0s0 g0-c0s1 170 >"$out/ladder-aries.svg"
 }
 
 # A lab that loses 3 % of the frames between its routers, under traffic.
@@ -112,8 +114,8 @@ view() {
     phw_need chromium:chromium python3:python3-minimal
     lossy_lab
     serve --lab "$lab"
-    "$browser" "$address" "$(later 9000)" --size 1280x800 --shot "$pictures/view-live.png" >/dev/null
-    "$browser" "$address" "$(later 9000)" "$(later 1500 "$row.click()")" --size 1280x800 --shot "$pictures/view-link.png" >/dev/null
+    "$browser" "$address" "$(later 9000)" --size 1280x800 --shot "$out/view-live.png" >/dev/null
+    "$browser" "$address" "$(later 9000)" "$(later 1500 "$row.click()")" --size 1280x800 --shot "$out/view-link.png" >/dev/null
     end_server
 }
 
@@ -125,7 +127,7 @@ recording() {
     "$browser" "$address" "$(later 1500)" \
         "$(later 600 "const s = document.getElementById('scrub'); s.value = Math.floor(s.max * 0.7); s.dispatchEvent(new Event('input'))")" \
         "$(later 800 "document.querySelector('[data-tab=nodes]').click(); document.querySelector('#panel-nodes tbody tr, #panel-nodes tr + tr').click()")" \
-        --size 1280x800 --shot "$pictures/view-recording.png" >/dev/null
+        --size 1280x800 --shot "$out/view-recording.png" >/dev/null
     end_server
 }
 
@@ -137,7 +139,7 @@ top() {
     tmux -L "$lab" capture-pane -e -p >"$scratch/top.ansi"
     tmux -L "$lab" kill-server
     drawing screen <"$scratch/top.ansi" >"$scratch/top.html"
-    chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --window-size=880,470 --screenshot="$pictures/top.png" \
+    chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --window-size=880,470 --screenshot="$out/top.png" \
         "file://$scratch/top.html" >/dev/null 2>&1
 }
 
@@ -166,7 +168,7 @@ wireshark() {
     xdotool mousemove 300 600 click --repeat 6 --delay 100 5
     sleep 2
     import -window root "$scratch/shot.png"
-    convert "$scratch/shot.png" -colors 128 "png8:$pictures/wireshark-retry.png"
+    convert "$scratch/shot.png" -colors 128 "png8:$out/wireshark-retry.png"
 }
 
 # The drawings that no command makes: `drawing trace|ladder|screen ...`.
@@ -344,12 +346,13 @@ def screen():
 PY
 drawing() { python3 "$scratch/drawing.py" "$@"; }
 
-mkdir -p "$pictures"
+mkdir -p "$pictures" "$out"
 (( $# )) || set -- topologies sweeps traces ladders view recording top wireshark
 for part; do
     [[ $part =~ ^(topologies|sweeps|traces|ladders|view|recording|top|wireshark)$ ]] || phw_bad_call "no such pictures: $part (--help lists them)"
     phw_note "$part"
     "$part"
+    mv -- "$out"/* "$pictures/"
 done
 large=$(find "$pictures" -size +195k)
 [[ -z $large ]] || phw_die "larger than 200 kB: $large"
