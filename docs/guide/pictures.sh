@@ -126,7 +126,8 @@ recording() {
     serve "$scratch/run.phitrec"
     "$browser" "$address" "$(later 1500)" \
         "$(later 600 "const s = document.getElementById('scrub'); s.value = Math.floor(s.max * 0.7); s.dispatchEvent(new Event('input'))")" \
-        "$(later 800 "document.querySelector('[data-tab=nodes]').click(); document.querySelector('#panel-nodes tbody tr, #panel-nodes tr + tr').click()")" \
+        "$(later 600 "document.querySelector('[data-tab=nodes]').click()")" \
+        "$(later 800 "document.querySelector('#panel-nodes [data-node=g1-c0s0]').click()")" \
         --size 1280x800 --shot "$out/view-recording.png" >/dev/null
     end_server
 }
@@ -152,7 +153,8 @@ wireshark() {
     Xvfb -displayfd 1 -screen 0 1280x800x24 >"$scratch/display" 2>/dev/null &
     display=$!
     phw_until 10 test -s "$scratch/display"
-    export DISPLAY=:$(<"$scratch/display")
+    DISPLAY=:$(<"$scratch/display")
+    export DISPLAY
     HOME=$scratch/home XDG_CONFIG_HOME=$scratch/home/.config XDG_RUNTIME_DIR=$scratch QT_QPA_PLATFORM=xcb \
         command wireshark -r "$PHW_ROOT/tests/captures/blackwidow.pcapng" -Y 'frame.number >= 80 && frame.number <= 100' -g 90 \
         >"$scratch/wireshark.log" 2>&1 &
