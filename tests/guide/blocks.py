@@ -5,7 +5,7 @@
 
 A block is fenced as ```console. Lines behind `$ ` are commands (`> ` goes on with one that ends in a backslash), the
 lines below each its output. Compared is the shape: numbers, times and hexadecimal words are all alike, runs of blanks
-are one, `...` in a line stands for anything in it, and alone for any number of lines. Words behind a comma:
+are one, empty lines none, `...` in a line stands for anything in it, and alone for any number of lines. Words behind a comma:
 
     norun         is not run; an HTML comment before the block says why
     output=none   is run, and what it prints is not compared
@@ -33,12 +33,12 @@ UNIT = r"(?:[ ]?(?:[numµk]?s|[kMGT]?i?B|[kMG]|[kMG]b/s|KiB|MiB|GiB)(?![\w/]))"
 def shape(line):
     """What is left of a line when all numbers are alike."""
     line = re.sub(r"\b0x[0-9a-fA-F]+", "#", line)
-    line = re.sub(r"\b(?=[0-9a-f]*\d)[0-9a-f]{6,}\b", "#", line)
+    line = re.sub(r"\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{6,}\b", "#", line)
     line = re.sub(NUMBER + UNIT, "#", line)
     line = re.sub(NUMBER, "#", line)
     line = re.sub(r"(?<=#)[.,](?=\s|$)", "", line)
     line = re.sub(r"(?<![\w#)\]])-#", "#", line)
-    line = re.sub(r"(?:# )+#(?= )|(?:# )+#$", "#", re.sub(r"\s+", " ", line))
+    line = re.sub(r"\s+", " ", line)
     line = re.sub(r"([-─═_=])\1+", r"\1", line)
     return line.strip()
 
@@ -241,8 +241,7 @@ class Page:
     def command(self, shell, block, number, command, shown):
         """Runs one command; whether the page can go on."""
         where = f"{self.name}:{number}"
-        while shown and not shown[-1].strip():
-            shown = shown[:-1]
+        shown = [line for line in shown if line.strip()]
         begin = time.monotonic()
         status, file = shell.run(self.ours(command), self.options.timeout)
         if status is None:
@@ -272,8 +271,7 @@ class Page:
             shown = [line for line in shown if not re.fullmatch(r"\[\d+\] \d+", line)]
         while True:
             printed = self.theirs(file.read_text(errors="replace")).splitlines()
-            while printed and not printed[-1].strip():
-                printed.pop()
+            printed = [line for line in printed if line.strip()]
             place = None if is_free else fits(shown, printed)
             if place is None:
                 return "", printed
