@@ -82,7 +82,16 @@ check_fails "so is one to no place" '#there: there is no such place' python3 "$t
 # ---- The book -----------------------------------------------------------------------------------
 
 # No line of what people read is longer than 120 columns.
-wide() { LC_ALL=C.UTF-8 awk 'length > 120 { print FILENAME ":" FNR ": " length " columns"; wide = 1 } END { exit wide }' "$@"; }
+wide() {
+    python3 - "$@" <<'END'
+import sys
+wide = [(name, number, len(line.rstrip("\n")))
+        for name in sys.argv[1:] for number, line in enumerate(open(name, encoding="utf-8"), 1) if len(line.rstrip("\n")) > 120]
+for name, number, columns in wide:
+    print(f"{name}:{number}: {columns} columns")
+sys.exit(bool(wide))
+END
+}
 mapfile -t texts < <(cd "$PHW_ROOT" && find docs README.md -name '*.md' ! -path '*/reference/*' | sort)
 printf '%0121d\n' 0 >"$T_SCRATCH/wide.md"
 check_fails "a line of 121 columns is told" '121 columns' wide "$T_SCRATCH/wide.md"
