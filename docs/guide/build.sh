@@ -8,7 +8,7 @@
 . "$(dirname -- "${BASH_SOURCE[0]}")/../../netns-scripts/lib.sh"
 
 MDBOOK_VERSION=0.5.4
-output= reference_only=0
+output='' reference_only=0
 while (( $# )); do
     case $1 in
         --output) [[ -n ${2:-} ]] || phw_bad_call "--output takes a directory"; output=$2; shift ;;

@@ -3,9 +3,10 @@
 
     blocks.py PAGE --dir DIR --id ID [--timeout S]
 
-A block is fenced as ```console. Lines behind `$ ` are commands (`> ` goes on with one that ends in a backslash), the
-lines below each its output. Compared is the shape: numbers, times and hexadecimal words are all alike, runs of blanks
-are one, empty lines none, `...` in a line stands for anything in it, and alone for any number of lines. Words behind a comma:
+A block is fenced as ```console. Lines behind `$ ` are commands (one that ends in a backslash goes on in the next line,
+with or without `> `), the lines below each its output. Compared is the shape: numbers, times and hexadecimal words are
+all alike, runs of blanks are one, empty lines none, `...` in a line stands for anything in it, and alone for any number
+of lines. Words behind a comma:
 
     norun         is not run; an HTML comment before the block says why
     output=none   is run, and what it prints is not compared
@@ -83,8 +84,8 @@ class Block:
         """The next line of the block."""
         if text.startswith("$ "):
             self.commands.append((number, [text[2:]], []))
-        elif text.startswith("> ") and self.commands and self.commands[-1][1][-1].endswith("\\"):
-            self.commands[-1][1].append(text[2:])
+        elif self.commands and not self.commands[-1][2] and self.commands[-1][1][-1].endswith("\\"):
+            self.commands[-1][1].append(text.removeprefix("> "))
         elif self.commands:
             self.commands[-1][2].append(text)
         else:

@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::Outcome;
 
 /// Columns that a line of help may have: what a page shows without scrolling sideways.
-const WIDTH: usize = 96;
+const WIDTH: usize = 100;
 /// Deepest column at which the continuation of an option's text begins.
 const DEEPEST: usize = 34;
 
