@@ -15,7 +15,7 @@ All blocks of a page are run in one shell in DIR. Labs get ID behind their names
 that ends in ` &` goes on in the background; what it prints first is compared. A command that fails without a word on the
 page fails the page; so does one that is not there, and a lab that the page leaves up.
 
-Prints lines as TAP has them, without numbers; status 1 if one of them is `not ok`.
+Prints lines as TAP has them, without numbers, and of each block that is not run why; status 1 if a line is `not ok`.
 """
 
 import argparse
@@ -235,7 +235,7 @@ class Page:
         where = f"{self.name}:{block.line}"
         if block.reason:
             commands = " ".join(lines[0] for _, lines, _ in block.commands[:1])
-            print(f"ok - {where}: {commands} # SKIP {block.reason}", flush=True)
+            print(f"# not run - {where}: {commands}: {block.reason}", flush=True)
         else:
             self.say(False, where, "norun", "an HTML comment before it has to say why")
 
