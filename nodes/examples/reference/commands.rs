@@ -112,7 +112,7 @@ fn subcommands(help: &str) -> Vec<String> {
 }
 
 /// Lines that are too long are cut between words; what follows begins where the text began.
-fn wrapped(help: &str) -> String {
+pub fn wrapped(help: &str) -> String {
     let mut text = String::new();
     for line in help.trim_end().lines() {
         wrap(line.trim_end(), &mut text);
@@ -195,6 +195,11 @@ pub fn statuses(tools: &[Tool]) -> Outcome<String> {
     );
     for tool in tools.iter().filter(|tool| tool.words != ["phitwire"]) {
         for sentence in sentences(&tool.help) {
+            let words = sentence.split(' ').map(|word| match word.starts_with("--") {
+                true => format!("`{word}`"),
+                false => word.to_owned(),
+            });
+            let sentence = words.collect::<Vec<_>>().join(" ");
             page.push_str(&format!("- `{}`: {sentence}\n", tool.call()));
         }
     }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::commands::wrapped;
 use crate::counters::without_links;
 use crate::{Outcome, text_of};
 
@@ -77,11 +78,11 @@ fn of_module(text: &str) -> String {
     without_links(&lines.collect::<String>())
 }
 
-/// The comment at the head of a script, as it stands there.
+/// What the comment at the head of the scripts' library says of a lab's directory.
 fn of_script(text: &str) -> String {
-    let lines = text.lines().skip_while(|line| line.starts_with("# shellcheck"));
-    let lines = lines.take_while(|line| line.starts_with('#'));
+    let lines = text.lines().skip_while(|line| !line.starts_with("# A lab is a directory"));
+    let lines = lines.take_while(|line| line.len() > 1);
     let lines = lines.map(|line| line[1..].strip_prefix(' ').unwrap_or(&line[1..]));
     let text: Vec<&str> = lines.collect();
-    format!("```text\n{}\n```\n", text.join("\n"))
+    format!("```text\n{}```\n", wrapped(&text.join("\n")))
 }

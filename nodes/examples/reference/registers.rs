@@ -8,7 +8,8 @@ pub fn page() -> Outcome<String> {
     let mut page = String::from(
         "# Registers\n\n`phitwire ctl --lab LAB NODE get` lists the registers of a node, `get NAME` reads one, \
          `set NAME VALUE` writes one. `{0..3}` in a name stands for each of these numbers, `{a,b}` for each \
-         of these words.\n",
+         of these words; `...` stands for the words between. Which tiles and entries there are follows from \
+         the network: these are nodes of `quickstart`, `aries-3x4` and `t3e-2x2x2`.\n",
     );
     for mut sample in samples()? {
         let title = format!("{}: {}", sample.machine, sample.kind());
@@ -32,11 +33,28 @@ pub fn page() -> Outcome<String> {
             let access = if register.writable { "rw" } else { "r" };
             page.push_str(&format!(
                 "| `{}` | {} | {access} | {} |\n",
-                register.name.replace(',', ", "),
+                shortened(&register.name),
                 register.bits,
                 cell(&register.about)
             ));
         }
     }
     Ok(page)
+}
+
+/// A name of whose long lists only the first and the last word are left.
+fn shortened(name: &str) -> String {
+    const MOST: usize = 3;
+    let Some((before, rest)) = name.split_once('{') else {
+        return name.to_owned();
+    };
+    let Some((among, after)) = rest.split_once('}') else {
+        return name.to_owned();
+    };
+    let words: Vec<&str> = among.split(',').collect();
+    let among = match words[..] {
+        [first, .., last] if words.len() > MOST => format!("{first},...,{last}"),
+        _ => among.to_owned(),
+    };
+    format!("{before}{{{among}}}{}", shortened(after))
 }
