@@ -17,6 +17,7 @@
 //! - [`interchange`] has networks in the formats of other tools;
 //! - [`recording`] keeps how a network stood, moment by moment; [`view`] shows it, live or recorded, in
 //!   a browser;
+//! - `http` answers those who look on, whoever they are;
 //! - [`watch`] says how a running network stands, again and again;
 //! - [`capture`] hears what passes the links of a lab and writes it down;
 //! - [`trace`] puts the way of a packet together from what routers tell of it;
@@ -37,6 +38,7 @@ pub mod description;
 pub mod door;
 pub mod driver;
 mod holding;
+mod http;
 pub mod interchange;
 pub mod io;
 pub mod ip;

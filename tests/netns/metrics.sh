@@ -30,6 +30,8 @@ says() { grep -qE -- "$1" "$2" || { echo "no '$1'"; return 1; }; }
 scraped() { scrape >"$T_SCRATCH/now" && says "$1" "$T_SCRATCH/now"; }
 # Nobody can know the port before; the server says it.
 start_server() {
+    # What the server before it said must not be taken for its word.
+    : >"$T_SCRATCH/server"
     "$metrics" metrics --lab "$LAB" --listen 127.0.0.1:0 >"$T_SCRATCH/server" 2>"$T_SCRATCH/server.err" &
     server=$!
     phw_until 10 says '/metrics$' "$T_SCRATCH/server" || { not_ok "phitwire metrics serves" "$(cat "$T_SCRATCH/server.err")"; exit 1; }

@@ -105,6 +105,9 @@ if ! compiled=$(mpicc -O2 -Wall -o "$HALO" "$PHW_ROOT/tests/netns/mpi_halo.c" 2>
     detail <<<"$compiled"
     exit
 fi
+# Each rank tells its own errors. Collected by the launcher, as Open MPI does otherwise, they are lost in a job that is aborted
+# meanwhile ("Data unpack would read past end of buffer").
+export OMPI_MCA_orte_base_help_aggregate=0
 # A message that a cut has swallowed is sent again after three seconds, not twenty; noisy lanes are given up.
 t_topology "$T_SCRATCH/impatient.toml" aries-3x4 request_timeout_ms=3000 lane_retry_threshold=20
 t_up mpifaults "$T_SCRATCH/impatient.toml"

@@ -74,6 +74,32 @@ check "and it has the hops up to there" jq -e '.ways[0] | (.delivered | not) and
 check_fails "nobody is answered for" '0 answered' phitwire ping --lab "$LAB" nic0 nic11 --count 2 --interval 20 --wait 300
 check_fails "a name that is nearly right is put right" 'did you mean `nic1' phitwire trace --lab "$LAB" --from nic0 --to nci11
 check_fails "so is that of a register" 'did you mean `chip.quiesced`' t_ctl "$(jq -r '.ways[0].hops[0].router' "$file")" get chip.quiesed
+# A router watches one flow at a time: of two traces at once each waits for the other.
+at_once() {
+    local trace
+    for trace in 1 2 3 4; do phitwire trace --lab "$LAB" --from "nic$trace" --to "nic$(( trace + 1 ))" --json >"$T_SCRATCH/at_once.$trace" & done
+    wait
+    jq -es 'length == 4 and all(.outcome == "done" and all(.ways[]; .delivered and (.hops | length) > 0))' "$T_SCRATCH"/at_once.? >/dev/null \
+        || { jq -c '[.outcome, (.ways | map(.end)), .notes]' "$T_SCRATCH"/at_once.?; return 1; }
+}
+check "four traces at once are whole" at_once
+unread() {
+    local status=0
+    timeout 20 bash -o pipefail -c '"$1" ping --lab "$2" nic0 nic1 --count 0 --interval 10 | head -n 1' sh "$PHITWIRE_BIN_DIR/phitwire" "$LAB" || status=$?
+    test "$status" = 141
+}
+check "pings that nobody reads end" unread
+soon_ended() {
+    local pid begun
+    "$PHITWIRE_BIN_DIR/phitwire" ping --lab "$LAB" nic0 nic11 --wait 60000 >/dev/null 2>&1 &
+    pid=$!
+    sleep 0.5
+    begun=$SECONDS
+    kill -INT "$pid"
+    wait "$pid" || true
+    test "$(( SECONDS - begun ))" -lt 10
+}
+check "one that waits for an answer ends when it is told to" soon_ended
 "$PHW_SCRIPTS/down.sh" --lab "$LAB" >/dev/null 2>&1
 
 one_machine clos quickstart nic0 nic7 'put get'

@@ -19,6 +19,9 @@ ready=$(soon 'window.phitwire.ready || window.phitwire.failed')
 # view ARGUMENTS...: starts a view; its address is $ADDRESS, or nothing. Not for checks: they are processes of their own.
 VIEWER=
 view() {
+    # What the one before has printed would be taken for this one's address: the file is emptied by the process in the
+    # background, and on a busy machine that comes after it has been looked at.
+    : >"$T_SCRATCH/view.out"
     "$phitwire" view "$@" >"$T_SCRATCH/view.out" 2>"$T_SCRATCH/view.err" &
     VIEWER=$!
     phw_until 60 grep -q http "$T_SCRATCH/view.out" || { detail <"$T_SCRATCH/view.err"; ADDRESS=; return 0; }
@@ -86,7 +89,15 @@ strangers() {
     test "$(status_of "${act[@]}")" = 403 || return
     test "$(status_of -H "Origin: http://evil.example" -H "X-Phitwire-Secret: $secret" "${act[@]}")" = 403 || return
     test "$(status_of -H "Origin: http://$host" -H "X-Phitwire-Secret: $secret" "${act[@]}")" = 200 || return
-    test "$(status_of "${ADDRESS}../../etc/passwd")" = 404
+    test "$(status_of "${ADDRESS}../../etc/passwd")" = 404 || return
+    # A length that there is no memory for, and bodies that never come.
+    local fd held=()
+    for _ in {1..8}; do
+        exec {fd}<>"/dev/tcp/${host%:*}/${host##*:}" && held+=("$fd") || return
+        printf 'POST /api/act HTTP/1.1\r\nHost: x\r\nContent-Length: %s\r\n\r\n' $(( ${#held[@]} % 2 ? 999999999999999 : 5000 )) >&"$fd"
+    done
+    test "$(status_of -m 10 "$ADDRESS")" = 200 || return
+    for fd in "${held[@]}"; do exec {fd}>&-; done
 }
 check "pages of others can neither look nor act" strangers
 leave
@@ -105,6 +116,20 @@ recorder=
 check "a recording of it ends well when it is told to" test "$recorded" = 0
 kill "$rate" 2>/dev/null || true
 wait "$rate" 2>/dev/null || true
+
+# Whoever takes its name afterwards is another lab.
+view --lab "$LAB" --listen 127.0.0.1:0
+namesake() {
+    local host=${ADDRESS#http://} secret
+    host=${host%/} secret=$(curl -s "${ADDRESS}api/header" | jq -r .secret)
+    "$PHW_SCRIPTS/down.sh" --lab "$LAB" >/dev/null 2>&1 && "$PHW_SCRIPTS/up.sh" quickstart --lab "$LAB" >/dev/null 2>&1 || return
+    curl -s -H "Origin: http://$host" -H "X-Phitwire-Secret: $secret" "${ADDRESS}api/act" \
+        -d '{"act":"fault","node":"r1-0","link":0,"fault":{"kind":"link-down","port":0}}' >"$T_SCRATCH/namesake" || return
+    cat "$T_SCRATCH/namesake"
+    grep -q 'has been taken down' "$T_SCRATCH/namesake" && t_ctl r1-0 links --json | jq -e 'all(.up)' >/dev/null
+}
+check "nothing is done to a lab that has taken the name of the one that is shown" namesake
+leave
 
 # ---- Recordings ---------------------------------------------------------------------------------
 view "$T_SCRATCH/lab.phitrec" --listen 127.0.0.1:0

@@ -20,6 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
@@ -32,7 +33,16 @@ pub struct Fake {
     /// Bits of those who do not answer.
     silent: Arc<AtomicU64>,
     event: Arc<Event>,
+    pace: Pace,
     thread: Option<JoinHandle<()>>,
+}
+
+/// How many times [`Fake::settle`] was called, and how many of these the thread has noticed and has
+/// nothing left to do.
+#[derive(Clone, Default)]
+struct Pace {
+    asked: Arc<AtomicU64>,
+    done: Arc<AtomicU64>,
 }
 
 #[allow(dead_code, reason = "no test uses all of it")]
@@ -65,9 +75,11 @@ impl Fake {
         let stop = Arc::new(AtomicBool::new(false));
         let silent = Arc::new(AtomicU64::new(0));
         let event = Arc::new(Event::new().expect("there are descriptors"));
+        let pace = Pace::default();
         let mut nics = Nics {
             listeners: doors.iter().map(listen).collect(),
             event: event.clone(),
+            pace: pace.clone(),
             programs: Vec::new(),
             domains: Vec::new(),
             sends: Vec::new(),
@@ -90,7 +102,22 @@ impl Fake {
             stop,
             silent,
             event,
+            pace,
             thread: Some(thread),
+        }
+    }
+
+    /// Returns when all that was flushed before is carried out, but for what the silent were asked
+    /// and messages that wait for a receive; when everybody is told; and when programs that have left
+    /// are gone. So no test depends on how fast this machine is. Not where commands are taken in a
+    /// drawn order.
+    pub fn settle(&self) {
+        let number = self.pace.asked.fetch_add(1, AcqRel) + 1;
+        self.event.wake();
+        let end = Instant::now() + Duration::from_secs(60);
+        while self.pace.done.load(Acquire) < number {
+            assert!(Instant::now() < end, "the network interfaces stand still");
+            std::thread::yield_now();
         }
     }
 
@@ -123,6 +150,9 @@ impl Drop for Fake {
     }
 }
 
+/// Receives that are posted at one network interface, at most.
+const MOST_RECEIVES: usize = 1024;
+
 struct Program {
     processor: u16,
     member: u8,
@@ -153,6 +183,7 @@ struct Send {
 struct Nics {
     listeners: Vec<UnixListener>,
     event: Arc<Event>,
+    pace: Pace,
     programs: Vec<Program>,
     domains: Vec<Option<Domain>>,
     sends: Vec<Send>,
@@ -171,6 +202,8 @@ impl Nics {
         if self.order.is_some() {
             return self.work_in_order();
         }
+        // What is flushed later may be found by this round or not.
+        let asked = self.pace.asked.load(Acquire);
         let mut has_worked = false;
         for at in 0..self.programs.len() {
             let mut entry = [0xa5; COMMAND_BYTES];
@@ -187,6 +220,9 @@ impl Nics {
         self.deliver();
         self.publish();
         if !has_worked {
+            // Who leaves has given his commands before.
+            self.notice_gone();
+            self.pace.done.store(asked, Release);
             self.sleep();
         }
     }
@@ -211,7 +247,6 @@ impl Nics {
         }
         here().for_each(|p| p.end.sleeps(false));
         self.event.clear();
-        self.notice_gone();
     }
 
     fn notice_gone(&mut self) {
@@ -314,7 +349,8 @@ impl Nics {
         }
         let ended = match command.request {
             Request::Receive { into } => {
-                if let Err(status) = self.copy(at, into) {
+                let place = self.copy(at, into).and_then(|_| self.may_receive(at));
+                if let Err(status) = place {
                     return self.end(at, name, Err(status), 0);
                 }
                 return self.programs[at].receives.push_back((name, into));
@@ -401,6 +437,17 @@ impl Nics {
         let mut programs = self.programs.iter();
         let found = programs.position(|p| (p.processor, p.member, p.job, p.is_gone) == wanted);
         found.ok_or(Status::NoProcessor)
+    }
+
+    /// Whether the network interface of a program has a place for one more receive.
+    fn may_receive(&self, at: usize) -> Ended<()> {
+        let here = self.programs[at].processor;
+        let programs = self.programs.iter().filter(|p| p.processor == here);
+        let posted: usize = programs.map(|p| p.receives.len()).sum();
+        match posted < MOST_RECEIVES {
+            true => Ok(()),
+            false => Err(Status::TooMany),
+        }
     }
 
     fn memory(&self, at: usize) -> &Mapping {

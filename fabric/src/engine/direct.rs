@@ -31,7 +31,14 @@ pub const MOST_COPIED: usize = 4096;
 /// Pieces that the network interface has: block transfers, and others. With messages and parts of
 /// long ones they are fewer than it takes.
 const MOST_BLOCKS: usize = 24;
-const MOST_SINGLES: usize = 256;
+const MOST_SINGLES: usize = 128;
+/// Requests that a network interface has outstanding, of which each of so many programs has an equal
+/// share, and one share is nobody's. Behind one's own share questions to other ends would wait.
+const OUTSTANDING: usize = 1024;
+const PROGRAMS: usize = 4;
+const _: () = assert!(MOST_SINGLES + 64 <= OUTSTANDING / (PROGRAMS + 1));
+/// Bytes of a block transfer at most: a network interface has up to 4 GB.
+const MOST_BLOCK: usize = 1 << 30;
 /// How often a piece is tried.
 const TRIES: u32 = 6;
 /// Pieces at most.
@@ -397,8 +404,9 @@ impl Endpoint {
             }
         } else {
             from.visit(0, len, |begin, piece| {
-                let local = Local::own(piece.address(), piece.len() as u64);
-                acts.push((behind(at, begin), Act::BlockPut(local, None)));
+                for (skip, local) in blocks(piece.address(), piece.len()) {
+                    acts.push((behind(at, begin + skip), Act::BlockPut(local, None)));
+                }
             });
         }
         self.begin_direct(shared, (peer, Whose::Program(op)), len, None, acts);
@@ -415,17 +423,28 @@ impl Endpoint {
         let len = into.len();
         let mut acts = Vec::new();
         into.visit(0, len, |begin, piece| {
-            let (from, bytes) = (behind(at, begin), piece.len());
-            let local = Local::own(piece.address(), bytes as u64);
-            let is_words = bytes <= MOST_INLINE && bytes % 4 == 0 && from.offset % 4 == 0;
-            let act = match is_words {
-                true => Act::Get(local),
-                false => Act::BlockGet(local),
-            };
-            acts.push((from, act));
+            for (skip, local) in blocks(piece.address(), piece.len()) {
+                let from = behind(at, begin + skip);
+                let is_words = local.bytes <= MOST_INLINE as u64
+                    && local.bytes.is_multiple_of(4)
+                    && from.offset.is_multiple_of(4);
+                let act = match is_words {
+                    true => Act::Get(local),
+                    false => Act::BlockGet(local),
+                };
+                acts.push((from, act));
+            }
         });
         self.begin_direct(shared, (peer, Whose::Program(op)), len, None, acts);
     }
+}
+
+/// The program's memory as block transfers have it, and where each begins.
+fn blocks(address: u64, bytes: usize) -> impl Iterator<Item = (usize, Local)> {
+    (0..bytes).step_by(MOST_BLOCK).map(move |skip| {
+        let bytes = MOST_BLOCK.min(bytes - skip);
+        (skip, Local::own(address + skip as u64, bytes as u64))
+    })
 }
 
 /// Memory of another end.
@@ -459,4 +478,24 @@ const fn failure_of(status: Status) -> Failure {
         _ => (libc::EHOSTUNREACH, Why::Unreachable),
     };
     Failure { errno, why }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_cut_into_blocks_that_a_network_interface_has() {
+        for bytes in [1, MOST_BLOCK - 1, MOST_BLOCK, MOST_BLOCK + 1, 5 << 30] {
+            let mut next = 0;
+            for (skip, local) in blocks(4096, bytes) {
+                assert_eq!(skip, next);
+                assert_eq!(local.own_address(), Some(4096 + skip as u64));
+                assert!((1..=MOST_BLOCK as u64).contains(&local.bytes));
+                next += local.bytes as usize;
+            }
+            assert_eq!(next, bytes);
+        }
+        assert_eq!(blocks(4096, 0).count(), 0);
+    }
 }

@@ -95,6 +95,8 @@ pub struct Endpoint {
     /// Whether others live.
     pub lookout: Lookout,
     later: VecDeque<Later>,
+    /// Slots of receives for which the network interface had no place: others have them all.
+    refused: Vec<usize>,
     turns: u32,
     pub(super) looked: Instant,
 }
@@ -159,6 +161,7 @@ impl Endpoint {
             awaited: Awaited::default(),
             lookout: Lookout::default(),
             later: VecDeque::new(),
+            refused: Vec::new(),
             turns: 0,
             looked: Instant::now(),
         };
@@ -277,7 +280,7 @@ impl Endpoint {
                     PROBE => self.answered(shared, slot, status),
                     DIRECT => self.ended_directly(shared, slot, (status, word)),
                     REGISTER | DEREGISTER => self.registered(completion),
-                    // A receive that could not be posted: others have all places. There are fewer.
+                    RECEIVE if status == Status::TooMany => self.refused.push(slot),
                     _ => {}
                 }
             }
@@ -296,6 +299,13 @@ impl Endpoint {
         let read = read.and_then(|()| self.nic.read(at + HEAD as u64, &mut payload));
         if let (Ok(()), Some(head)) = (read, Head::parse(&head)) {
             self.message(shared, head, payload);
+        }
+    }
+
+    /// Posts the receives anew that were refused: others may have left.
+    pub(super) fn post_refused(&mut self) {
+        for slot in std::mem::take(&mut self.refused) {
+            self.command(Later::Receive(slot));
         }
     }
 

@@ -158,8 +158,9 @@ impl Endpoint {
     /// A look at those for whom something waits.
     pub(super) fn tick(&mut self, shared: &mut Shared) {
         self.looked = Instant::now();
+        self.post_refused();
         if self.lookout.patience == 0 {
-            return;
+            return self.nic.flush();
         }
         let awaited = self.awaited(shared);
         for &peer in &awaited {

@@ -18,8 +18,9 @@ const WORD: u64 = 4;
 const MOST_RANGES: usize = 128;
 /// How long the network interface may take for a registration.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The name of a registration that somebody waits for; those of ranges have their number.
-const AWAITED: u64 = 1 << 32;
+/// The name of a registration that somebody waits for, with a number of its own; those of ranges
+/// have theirs.
+pub(super) const AWAITED: u64 = 1 << 32;
 
 /// Where the memory of a key is, for a network interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,7 +99,23 @@ pub struct Ranges {
 /// A registration that somebody waits for.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Awaited {
+    /// Its number. The end of one that was given up may come when the next one is waited for.
+    number: u32,
     ended: Option<(Status, u64)>,
+}
+
+impl Awaited {
+    /// Its name.
+    const fn name(self) -> u64 {
+        AWAITED | self.number as u64
+    }
+
+    /// Nobody waits for what was asked for before; the name of what is asked for next.
+    const fn next(&mut self) -> u64 {
+        self.number = self.number.wrapping_add(1);
+        self.ended = None;
+        self.name()
+    }
 }
 
 impl Endpoint {
@@ -141,14 +158,14 @@ impl Endpoint {
         Some(Reach { handle, base })
     }
 
-    fn register_and_wait(
+    pub(super) fn register_and_wait(
         &mut self,
         shared: &mut Shared,
         part: Local,
         access: Access,
     ) -> Option<u16> {
-        self.awaited = Awaited::default();
-        self.nic.register(REGISTER | AWAITED, part, access).ok()?;
+        let name = self.awaited.next();
+        self.nic.register(REGISTER | name, part, access).ok()?;
         match self.wait_for_registration(shared)? {
             (Status::Done, handle) => u16::try_from(handle).ok(),
             _ => None,
@@ -157,8 +174,8 @@ impl Endpoint {
 
     /// Takes memory back that was opened; nobody reaches it when this returns.
     pub fn close(&mut self, shared: &mut Shared, handle: u16) {
-        self.awaited = Awaited::default();
-        if self.nic.deregister(DEREGISTER | AWAITED, handle).is_ok() {
+        let name = self.awaited.next();
+        if self.nic.deregister(DEREGISTER | name, handle).is_ok() {
             self.wait_for_registration(shared);
         }
     }
@@ -172,7 +189,9 @@ impl Endpoint {
                 self.nic.disarm();
             }
         }
-        self.awaited.ended
+        let ended = self.awaited.ended;
+        self.awaited.next();
+        ended
     }
 
     /// What has become of a registration.
@@ -185,7 +204,15 @@ impl Endpoint {
         };
         let number = name & !KINDS;
         if number & AWAITED != 0 {
-            self.awaited.ended = Some((status, word));
+            if number == self.awaited.name() {
+                self.awaited.ended = Some((status, word));
+            } else if name & KINDS == REGISTER
+                && status == Status::Done
+                && let Ok(handle) = u16::try_from(word)
+            {
+                // Whoever wanted it has gone on without.
+                let _ = self.nic.deregister(DEREGISTER, handle);
+            }
         } else if name & KINDS == REGISTER
             && let Some(range) = self.ranges.all.get_mut(number as usize)
         {

@@ -5,12 +5,13 @@ mod fake;
 
 use std::time::{Duration, Instant};
 
-use phitwire_client::door::Status;
+use phitwire_client::door::{Access, Completion, Local, Status};
 
 use super::elements::Form;
-use super::endpoint::Endpoint;
+use super::endpoint::{DEREGISTER, Endpoint, REGISTER};
 use super::liveness::TICK;
 use super::matching::Posted;
+use super::reach::AWAITED;
 use super::requests::{Change, Far};
 use super::shared::{Binds, Entry, Op, Queue, Region, Shared, Vector, Why};
 use super::wire::{Address, MOST_EAGER, PART};
@@ -31,6 +32,10 @@ struct One {
 }
 
 fn all(fake: &Fake) -> Vec<One> {
+    all_at(&fake.doors)
+}
+
+fn all_at(doors: &[std::path::PathBuf]) -> Vec<One> {
     let attach = |door: &std::path::PathBuf| {
         let place = Place {
             door: door.clone(),
@@ -51,7 +56,7 @@ fn all(fake: &Fake) -> Vec<One> {
         };
         One { shared, endpoint }
     };
-    let mut all: Vec<_> = fake.doors.iter().map(attach).collect();
+    let mut all: Vec<_> = doors.iter().map(attach).collect();
     let addresses: Vec<_> = all.iter().map(|one| one.endpoint.address).collect();
     for one in &mut all {
         let vector = one.shared.vectors.get_mut(0).expect("it is there");
@@ -448,4 +453,34 @@ fn who_is_lost_fails_what_waits_for_him() {
         .expect("it is told later");
     assert_eq!(all[0].errors(), [(3, libc::EHOSTUNREACH, Why::Unreachable)]);
     assert!(all[0].endpoint.stages.is_empty());
+}
+
+#[test]
+fn the_end_of_a_registration_that_was_given_up_is_not_that_of_the_next_one() {
+    let fake = Fake::start(1);
+    let mut all = all(&fake);
+    let One { shared, endpoint } = &mut all[0];
+    let part = Local {
+        offset: 0,
+        bytes: 64,
+    };
+    let access = Access::ALL;
+    // Nobody waits for it any more when it ends.
+    let given_up = endpoint.nic.register(REGISTER | AWAITED, part, access);
+    assert_eq!(given_up, Ok(()));
+    let handle = endpoint.register_and_wait(shared, part, access);
+    // The stages are 0.
+    assert_eq!(handle, Some(2));
+    fake.settle();
+    while endpoint.progress(shared) {
+        fake.settle();
+    }
+    // It was taken back.
+    assert_eq!(endpoint.nic.deregister(DEREGISTER, 1), Ok(()));
+    endpoint.nic.flush();
+    fake.settle();
+    let Ok(Some(Completion::End { status, .. })) = endpoint.nic.poll() else {
+        panic!("it has no end");
+    };
+    assert_eq!(status, Status::NotYours);
 }

@@ -8,14 +8,31 @@ use phitwire_framing::carrier::frame;
 use phitwire_framing::carrier::training::Training;
 
 use super::links::LabLink;
+use crate::nearest::nearest;
 
 /// A word that names nothing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "--filter knows no `{0}`: it takes `data`, `ack`, `training`, `retry` and names of nodes of the captured links, \
-     joined by commas"
+    "--filter knows no `{word}`: {}it takes `data`, `ack`, `training`, `retry` and names of nodes of the captured \
+     links, joined by commas",
+    meant.as_ref().map_or_else(String::new, |meant| format!("did you mean `{meant}`? "))
 )]
-pub struct FilterError(String);
+pub struct FilterError {
+    word: String,
+    meant: Option<String>,
+}
+
+impl FilterError {
+    fn new(word: &str, links: &[LabLink]) -> Self {
+        let nodes = links.iter().flat_map(|link| &link.ends);
+        let mut names = vec!["data", "ack", "training", "retry"];
+        names.extend(nodes.map(|end| end.node.as_str()));
+        Self {
+            word: word.to_owned(),
+            meant: nearest(word, &names).map(str::to_owned),
+        }
+    }
+}
 
 /// What is written: frames of one of these kinds that one of these nodes sends.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -51,7 +68,7 @@ impl Filter {
                 "training" => filter.kinds.push(Kind::Training),
                 "retry" => filter.kinds.push(Kind::Retry),
                 _ if nodes.any(|end| end.node == word) => filter.nodes.push(word.to_owned()),
-                _ => return Err(FilterError(word.to_owned())),
+                _ => return Err(FilterError::new(word, links)),
             }
         }
         Ok(filter)
@@ -158,7 +175,12 @@ mod tests {
         let all = filter("").expect("nothing is asked for");
         assert!(all.hears("r0") && all.takes(seen(What::Ack, 0)));
         assert!(!filter("data").expect("known").takes(seen(What::Ack, 0)));
-        assert_eq!(filter("r0,dta"), Err(FilterError("dta".to_owned())));
+        let wrong = filter("r0,dta").expect_err("no kind").to_string();
+        assert!(
+            wrong.contains("knows no `dta`: did you mean `data`?"),
+            "{wrong}"
+        );
+        assert_eq!(filter("elephant").expect_err("nothing like it").meant, None);
     }
 
     #[test]

@@ -4,7 +4,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::run_dir::LabDir;
+use crate::nearest::nearest;
+use crate::run_dir::{LabDir, labs};
 
 /// Where `ip netns` keeps the namespaces that it made.
 const NAMESPACES: &str = "/run/netns";
@@ -13,7 +14,10 @@ const NAMESPACES: &str = "/run/netns";
 #[derive(Debug, thiserror::Error)]
 pub enum LinksError {
     /// No lab of that name.
-    #[error("lab `{0}` is not up: {1}; bring it up with `netns-scripts/up.sh TOPOLOGY --lab {0}`")]
+    #[error(
+        "lab `{0}` is not up: {1}; {}bring it up with `netns-scripts/up.sh TOPOLOGY --lab {0}`",
+        another_lab(.0)
+    )]
     NotUp(String, io::Error),
     /// What was found is not what `up.sh` writes.
     #[error("{}, line {line}: {why}; bring the lab down and up again", file.display())]
@@ -33,14 +37,28 @@ pub enum LinksError {
     Loopback(String),
     /// No link goes by that name.
     #[error(
-        "lab `{lab}` has no link `{which}`: name all, a link's id, NODE:PORT, NODE-NODE or NODE"
+        "lab `{lab}` has no link `{which}`: {}name all, a link's id, NODE:PORT, NODE-NODE or NODE",
+        did_you_mean(meant.as_deref())
     )]
     NoLink {
         /// The lab.
         lab: String,
         /// What was asked for.
         which: String,
+        /// What may have been meant.
+        meant: Option<String>,
     },
+}
+
+/// The question whether something else was meant, in front of what can be said.
+fn did_you_mean(meant: Option<&str>) -> String {
+    meant.map_or_else(String::new, |meant| format!("did you mean `{meant}`? Or "))
+}
+
+/// The question whether another lab was meant.
+fn another_lab(lab: &str) -> String {
+    let labs = labs();
+    did_you_mean(nearest(lab, &labs).filter(|other| *other != lab))
 }
 
 /// One end of a link.
@@ -78,6 +96,20 @@ impl LabLink {
             || which == format!("{}-{}", b.node, a.node)
     }
 
+    /// What the link goes by, but for `all`.
+    fn names(&self) -> Vec<String> {
+        let [a, b] = &self.ends;
+        let mut names = vec![
+            format!("{}-{}", a.node, b.node),
+            format!("{}-{}", b.node, a.node),
+        ];
+        for end in [a, b] {
+            names.push(end.node.clone());
+            names.push(format!("{}:{}", end.node, end.port));
+        }
+        names
+    }
+
     /// The name of the direction from the end with that index: `LINK:A->B`.
     pub fn direction(&self, from: usize) -> String {
         let [a, b] = [&self.ends[from], &self.ends[1 - from]];
@@ -111,8 +143,12 @@ pub fn links(dir: &LabDir, chosen: &[String]) -> Result<Vec<LabLink>, LinksError
         .iter()
         .find(|which| !all.iter().any(|link| link.is(which)))
     {
-        let which = which.clone();
-        return Err(LinksError::NoLink { lab, which });
+        let names: Vec<String> = all.iter().flat_map(LabLink::names).collect();
+        return Err(LinksError::NoLink {
+            lab,
+            which: which.clone(),
+            meant: nearest(which, &names).map(str::to_owned),
+        });
     }
     let is_chosen = |link: &LabLink| chosen.is_empty() || chosen.iter().any(|which| link.is(which));
     Ok(all.into_iter().filter(is_chosen).collect())
@@ -174,6 +210,13 @@ mod tests {
                 "{which}"
             );
         }
+        let names: Vec<String> = links.iter().flat_map(LabLink::names).collect();
+        assert!(
+            names
+                .iter()
+                .all(|name| links.iter().any(|link| link.is(name)))
+        );
+        assert_eq!(nearest("r0-nci0", &names), Some("r0-nic0"));
         assert_eq!(parse("link\t0\tr0").expect_err("short").0, 1);
         assert_eq!(parse("\nwhat").expect_err("no plan").0, 2);
     }

@@ -5,13 +5,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use miette::miette;
+use miette::{IntoDiagnostic, miette};
 use phitwire::nic::{ProbeOutcome, ProbeSpec};
 use serde_json::{Value, json};
 
 use super::print;
 use super::trace::ProbeArgs;
 use crate::control::Client;
+use crate::output::{NOT_READ, print_if_read};
 use crate::stop::Stop;
 use crate::trace::live::{self, Lab, words};
 
@@ -22,7 +23,7 @@ use crate::trace::live::{self, Lab, words};
 /// when it sees the answer, with all routers, links, retries and the other network interface in
 /// between, but without this command and its control socket. Like the machine's packets, and unlike
 /// ping's, it is repeated by links that lose it; lost is what no answer came to in time. Exit status:
-/// 0 if at least one was answered.
+/// 0 if at least one was answered; 141 if nobody read on.
 #[derive(Debug, Args)]
 pub struct PingArgs {
     /// The lab
@@ -53,7 +54,8 @@ pub struct PingArgs {
 struct Tally {
     sent: u64,
     answered: u64,
-    round_trips_ns: Vec<u64>,
+    /// Least, sum and most of the round trips: however many there are, they take no more room.
+    round_trips_ns: Option<(u64, u128, u64)>,
     refused: u64,
     damaged: u64,
     lost: u64,
@@ -65,7 +67,10 @@ impl Tally {
         match outcome {
             Some(ProbeOutcome::Done) => {
                 self.answered += 1;
-                self.round_trips_ns.push(round_trip_ns);
+                let ns = round_trip_ns;
+                let (least, sum, most) = self.round_trips_ns.unwrap_or((ns, 0, ns));
+                let all = (least.min(ns), sum + u128::from(ns), most.max(ns));
+                self.round_trips_ns = Some(all);
                 "done"
             }
             Some(ProbeOutcome::Refused) => {
@@ -85,10 +90,9 @@ impl Tally {
 
     /// Least, mean and most of the round trips, in microseconds.
     fn round_trips_us(&self) -> Option<[f64; 3]> {
-        let trips = &self.round_trips_ns;
-        let (least, most) = (trips.iter().min()?, trips.iter().max()?);
-        let mean = trips.iter().sum::<u64>() as f64 / trips.len() as f64;
-        Some([*least as f64 / 1e3, mean / 1e3, *most as f64 / 1e3])
+        let (least, sum, most) = self.round_trips_ns?;
+        let mean = sum as f64 / self.answered as f64;
+        Some([least as f64 / 1e3, mean / 1e3, most as f64 / 1e3])
     }
 
     fn json(&self, args: &PingArgs) -> Value {
@@ -136,29 +140,33 @@ pub fn run(args: &PingArgs) -> miette::Result<ExitCode> {
     );
     let mut tally = Tally::default();
     if !args.json {
-        print(&format!(
-            "{} -> {}: {} each\n",
-            args.from,
-            args.to,
-            words(&spec)
-        ))?;
+        let (from, to, what) = (&args.from, &args.to, words(&spec));
+        print(&format!("{from} -> {to}: {what} each\n"))?;
     }
+    let is_over = || stop.requests() > 0;
     let mut next = Instant::now();
-    while (args.count == 0 || tally.sent < args.count) && stop.requests() == 0 {
-        let sent = live::send(&mut client, &args.from, &spec, limit)?;
+    while (args.count == 0 || tally.sent < args.count) && !is_over() {
+        let sent = live::send(&mut client, &args.from, &spec, limit, &is_over)?;
         let end = sent.end;
+        if end.is_none() && is_over() {
+            // Nobody has waited as long as for it to be lost.
+            break;
+        }
         let round_trip_ns = end.map_or(0, |end| end.ended_ps.saturating_sub(end.posted_ps) / 1_000);
         let outcome = tally.count(end.map(|end| end.outcome), round_trip_ns);
         if !args.json {
             let number = tally.sent;
-            print(&match outcome {
+            let line = match outcome {
                 "done" => format!("{number}: {:.1} us\n", round_trip_ns as f64 / 1e3),
                 other => format!("{number}: {other}\n"),
-            })?;
+            };
+            if !print_if_read(&line).into_diagnostic()? {
+                return Ok(NOT_READ.into());
+            }
         }
         next += interval;
         let is_last = args.count != 0 && tally.sent == args.count;
-        while !is_last && stop.requests() == 0 && Instant::now() < next {
+        while !is_last && !is_over() && Instant::now() < next {
             let left = next.saturating_duration_since(Instant::now());
             thread::sleep(left.min(Duration::from_millis(50)));
         }

@@ -11,7 +11,7 @@ use super::print;
 use crate::recording::{Encoder, Writer, header_of, moment_of};
 use crate::stop::Stop;
 use crate::view::event_of;
-use crate::watch::{Sample, Sampler, events};
+use crate::watch::{Chronicle, Sample, Sampler};
 
 #[derive(Debug, Args)]
 pub struct RecordArgs {
@@ -38,11 +38,11 @@ pub fn run(args: &RecordArgs) -> miette::Result<ExitCode> {
     let named = || format!("cannot write {}", args.output.display());
     let created = Writer::create(&args.output, &header);
     let mut writer = created.into_diagnostic().wrap_err_with(named)?;
-    let mut encoder = Encoder::new(header.clone());
+    let (mut encoder, mut chronicle) = (Encoder::new(header.clone()), Chronicle::default());
     let begun = Instant::now();
     let (mut lines, mut sample) = (0, before.clone());
     loop {
-        let told = events(&before, &sample).into_iter().map(event_of);
+        let told = chronicle.tell(&before, &sample).into_iter().map(event_of);
         let t = sample
             .at_ms
             .saturating_sub(header.clock.begin_ms.unwrap_or(0));

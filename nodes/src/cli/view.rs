@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::Read as _;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -12,7 +12,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use clap::Args;
 use miette::{IntoDiagnostic, WrapErr, miette};
 use serde_json::json;
-use tiny_http::Server;
 
 use super::print;
 use crate::output;
@@ -64,11 +63,11 @@ pub(super) fn open(file: &Path) -> miette::Result<Recording> {
     Ok(recording)
 }
 
-fn listen(args: &ViewArgs) -> miette::Result<(Server, SocketAddr)> {
+fn listen(args: &ViewArgs) -> miette::Result<(TcpListener, SocketAddr)> {
     let bind = |at: SocketAddr| {
-        let server = Server::http(at).map_err(|error| miette!("cannot listen at {at}: {error}"))?;
-        let at = server.server_addr().to_ip().unwrap_or(at);
-        Ok((server, at))
+        let bound = TcpListener::bind(at).and_then(|bound| Ok((bound.local_addr()?, bound)));
+        let (at, listener) = bound.map_err(|error| miette!("cannot listen at {at}: {error}"))?;
+        Ok((listener, at))
     };
     if let Some(at) = args.listen {
         return bind(at);
@@ -81,7 +80,7 @@ pub fn run(args: &ViewArgs) -> miette::Result<ExitCode> {
     let stop = Stop::at_signals().into_diagnostic()?;
     let recorded = args.file.as_deref().map(open).transpose()?;
     let sampler = args.lab.as_deref().map(Sampler::open).transpose()?;
-    let (server, at) = listen(args)?;
+    let (listener, at) = listen(args)?;
     let guard = Guard::new(at, secret()?, secret()?);
     let token = guard.token().map(|token| format!("?token={token}"));
     let address = format!("http://{at}/{}", token.unwrap_or_default());
@@ -98,19 +97,27 @@ pub fn run(args: &ViewArgs) -> miette::Result<ExitCode> {
     print(&format!("{name}: {address}\nCtrl-C ends it\n"))?;
     match (recorded, sampler) {
         (Some(recording), _) => {
-            let shown = Shown::Recording(recording.packed);
-            serve(&server, &guard, &page, &shown, &stop);
+            let shown = Shown::Recording(recording.packed.into());
+            serve(&listener, &guard, &page, &shown, &stop).into_diagnostic()?;
         }
         (_, Some(sampler)) => {
             let now = SystemTime::now().duration_since(UNIX_EPOCH);
             let begin_ms = now.map_or(0, |since| since.as_millis() as u64);
             let live = Arc::new(Live::new(&sampler, begin_ms));
-            let shown = Shown::Lab(Arc::clone(&live), Actions::of(&name));
+            let scripts = super::lab::own_scripts().ok();
+            let actions =
+                Actions::of(&name, scripts.as_deref()).map_err(|error| miette!("{error}"))?;
+            let shown = Shown::Lab(Arc::clone(&live), actions);
             let interval = Duration::from_millis(args.interval);
-            thread::scope(|scope| {
-                scope.spawn(|| serve(&server, &guard, &page, &shown, &stop));
-                live.watch(sampler, interval, || stop.requests() == 0);
+            let served = thread::scope(|scope| {
+                let server = scope.spawn(|| serve(&listener, &guard, &page, &shown, &stop));
+                live.watch(sampler, interval, || {
+                    stop.requests() == 0 && !server.is_finished()
+                });
+                server.join()
             });
+            let served = served.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            served.into_diagnostic()?;
         }
         _ => {}
     }

@@ -195,6 +195,13 @@ impl OwnMemory for AddressSpace {
             turn.written.push(last);
             return Ok(());
         }
+        let end = address + data.len() as u64;
+        let overlaps =
+            |(at, before): &(u64, Vec<u8>)| *at < end && address < *at + before.len() as u64;
+        if turn.parts.iter().any(overlaps) {
+            // Behind a part that is older it would be written before what it is to replace.
+            self.flush(turn);
+        }
         let follows = |(at, before): &&mut (u64, Vec<u8>)| *at + before.len() as u64 == address;
         match turn.parts.iter_mut().rev().find(follows) {
             Some((_, before)) => before.extend_from_slice(data),
@@ -213,5 +220,53 @@ impl OwnMemory for AddressSpace {
         turn.lives = None;
         turn.written.clear();
         turn.read.iter_mut().for_each(|page| page.bytes.clear());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// This process's own, as it is its own peer.
+    fn own() -> (AddressSpace, UnixStream) {
+        let (here, there) = UnixStream::pair().expect("there are descriptors");
+        let own = AddressSpace::of_peer(&here).expect("the kernel tells who that is");
+        (own, there)
+    }
+
+    #[test]
+    fn the_last_of_several_writes_to_one_place_stays() {
+        let (own, _there) = own();
+        let mut page = vec![0_u8; 2 * PAGE as usize];
+        let base = (page.as_mut_ptr().expose_provenance() as u64).next_multiple_of(PAGE);
+        let put = |line: u64, value: u8| {
+            let written = own.write(base + line * PIECE as u64, &[value; PIECE]);
+            written.expect("it is there");
+        };
+        // Lines in any order; the first one of a turn does not wait.
+        for lines in [
+            &[0, 1, 3, 2, 3][..],
+            &[0, 5, 7, 6, 7, 6, 5],
+            &[9, 2, 2, 3, 2, 3],
+        ] {
+            let mut expected = [0; 16];
+            for (n, &line) in lines.iter().enumerate() {
+                let value = n as u8 + 1;
+                put(line, value);
+                expected[line as usize] = value;
+            }
+            own.settle();
+            for &line in lines {
+                let mut found = [0; PIECE];
+                own.read(base + line * PIECE as u64, &mut found)
+                    .expect("it is there");
+                own.settle();
+                assert_eq!(
+                    found, [expected[line as usize]; PIECE],
+                    "{line} of {lines:?}"
+                );
+            }
+        }
+        drop(page);
     }
 }

@@ -74,6 +74,9 @@ pub enum Fault {
     /// Too much of something.
     #[error("there are more than {1} {0}")]
     TooMany(&'static str, usize),
+    /// A link that there is not.
+    #[error("something happens at link {0}, and there are {1} links")]
+    NoSuchLink(u32, usize),
     /// Stages that are not at the end of all numbers, or of no node.
     #[error("stages are put where they cannot be: at {at} for node {node}")]
     Misplaced {
@@ -97,6 +100,8 @@ pub struct State {
     placed: Vec<PlacedStages>,
     /// The place there of the latest ones of each node.
     latest: Vec<Option<usize>>,
+    /// Links that there are.
+    links: usize,
 }
 
 impl State {
@@ -108,6 +113,7 @@ impl State {
             texts: Vec::new(),
             placed: Vec::new(),
             latest: vec![None; header.nodes.len()],
+            links: header.links.len(),
         }
     }
 
@@ -126,6 +132,10 @@ impl State {
         }
         if line.e.len() > MOST_EVENTS {
             return Err(Fault::TooMany("events in a line", MOST_EVENTS));
+        }
+        let mut links = line.e.iter().filter_map(|event| event.link);
+        if let Some(link) = links.find(|&link| link as usize >= self.links) {
+            return Err(Fault::NoSuchLink(link, self.links));
         }
         self.t = line.t;
         let is_long = |text: &String| text.len() > LONGEST_TEXT;

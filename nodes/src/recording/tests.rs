@@ -214,6 +214,10 @@ fn hostile_files_are_refused_with_place_and_reason() {
         (json!({"t": 5, "v": [i64::MAX, 1]}), "not"),
         (json!({"t": 4}), "time 4 comes after 5"),
         (json!({"t": 5, "x": 1}), "x"),
+        (
+            json!({"t": 5, "e": [{"kind": "link-down", "link": 99_999, "text": ""}]}),
+            "at link 99999, and there are 10",
+        ),
         (json!({"t": 5, "s": ["x".repeat(5_000)]}), "texts"),
         (
             json!({"t": 5, "p": [{"node": 0, "at": 3, "stages": []}]}),

@@ -1,6 +1,7 @@
 //! Tracing in a running lab: all routers watch, the network interface sends, all are asked.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -102,6 +103,15 @@ impl Lab {
             .collect()
     }
 
+    /// Waits until nobody else traces here: a router watches one flow at a time. Until what comes back
+    /// is dropped, nobody else does.
+    fn alone(&self) -> miette::Result<File> {
+        let dir = LabDir::new(&self.name).map_err(|error| miette!("{error}"))?;
+        // A directory that nobody else locks; so nothing is left of it, however this ends.
+        let locked = File::open(dir.path()).and_then(|held| held.lock().map(|()| held));
+        locked.map_err(|error| miette!("{}: {error}", dir.path().display()))
+    }
+
     /// Asks all routers for the same.
     fn ask_routers(&self, request: &Request) -> Vec<(NodeRef, String, Result<Value, ClientError>)> {
         let routers = self.routers();
@@ -174,7 +184,7 @@ pub struct Sent {
     pub end: Option<ProbeEnd>,
 }
 
-/// Sends a probe and waits for its end, for so long at most.
+/// Sends a probe and waits for its end, for so long at most, and until `is_over`.
 ///
 /// # Errors
 /// If the network interface does not send it.
@@ -183,9 +193,10 @@ pub fn send(
     nic: &str,
     spec: &ProbeSpec,
     limit: Duration,
+    is_over: &dyn Fn() -> bool,
 ) -> miette::Result<Sent> {
     let report = begin(client, nic, spec)?;
-    end(client, nic, report, limit)
+    end(client, nic, report, limit, is_over)
 }
 
 /// Sends a probe.
@@ -196,12 +207,13 @@ fn begin(client: &mut Client, nic: &str, spec: &ProbeSpec) -> miette::Result<Pro
     ProbeReport::deserialize(answer).map_err(malformed)
 }
 
-/// Waits for the end of a probe, for so long at most.
+/// Waits for the end of a probe, for so long at most, and until `is_over`.
 fn end(
     client: &mut Client,
     nic: &str,
     report: ProbeReport,
     limit: Duration,
+    is_over: &dyn Fn() -> bool,
 ) -> miette::Result<Sent> {
     let malformed = |error| miette!("{nic}: the answer is malformed: {error}");
     let number = report.probe.number;
@@ -216,7 +228,7 @@ fn end(
                 end: Some(end),
             });
         }
-        if begun.elapsed() >= limit {
+        if begun.elapsed() >= limit || is_over() {
             return Ok(Sent { report, end: None });
         }
         thread::sleep(LOOK);
@@ -244,6 +256,7 @@ pub fn trace(
         from: source.routed,
         to: target.routed,
     };
+    let _alone = lab.alone()?;
     let hold_ms = (HOLD + limit).as_millis() as u64;
     let mut notes = Vec::new();
     for (_, name, answer) in lab.ask_routers(&Request::Watch { flow, hold_ms }) {
@@ -255,7 +268,7 @@ pub fn trace(
         // Soon, before other packets between the two push it out.
         let identity = report.probe.identity;
         lab.ask_routers(&Request::Want { identity });
-        let sent = end(&mut client, from, report, limit)?;
+        let sent = end(&mut client, from, report, limit, &|| false)?;
         thread::sleep(SETTLE);
         Ok(sent)
     });

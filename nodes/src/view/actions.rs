@@ -1,6 +1,5 @@
 //! What can be done to a lab from the page.
 
-use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -9,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::control::{Client, Fault, Request};
 use crate::recording::Event;
+use crate::run_dir::{LabDir, RunDirError, ThisLab};
 
 /// How long a node, and the script, may take.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -40,10 +40,13 @@ pub enum Act {
 }
 
 /// What can be done.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Debug, Serialize)]
 pub struct Actions {
     #[serde(skip)]
     lab: String,
+    /// The lab that is looked at: nothing is done to one of its name that comes after it.
+    #[serde(skip)]
+    this: ThisLab,
     /// Whether links can be impaired.
     pub netem: bool,
     /// Why not.
@@ -53,9 +56,14 @@ pub struct Actions {
 }
 
 impl Actions {
-    /// What can be done to a lab by this process.
-    pub fn of(lab: &str) -> Self {
-        let found = script();
+    /// What can be done to a lab by this process, with the scripts in that directory, if there are any.
+    ///
+    /// # Errors
+    /// When there is no such lab.
+    pub fn of(lab: &str, scripts: Option<&Path>) -> Result<Self, RunDirError> {
+        let this = LabDir::new(lab)?.this()?;
+        let found = scripts.map(|scripts| scripts.join("impair.sh"));
+        let found = found.filter(|script| script.is_file());
         let is_root = nix::unistd::geteuid().is_root();
         let why_not = match (&found, is_root) {
             (None, _) => {
@@ -64,11 +72,36 @@ impl Actions {
             (_, false) => Some("impairing wires takes root".to_owned()),
             _ => None,
         };
-        Self {
+        Ok(Self {
             lab: lab.to_owned(),
+            this,
             netem: why_not.is_none(),
             why_not,
             script: found.filter(|_| is_root),
+        })
+    }
+
+    /// Asks a node of this lab.
+    ///
+    /// # Errors
+    /// When it does not answer in time, or refuses, or the lab has been taken down.
+    pub fn ask(
+        &self,
+        node: &str,
+        request: &Request,
+        patience: Duration,
+    ) -> Result<serde_json::Value, String> {
+        let client = Client::connect_for(&self.lab, node, patience);
+        // Asked afterwards: a node met under its name until now was met in this lab.
+        self.is_there()?;
+        let answer = client.and_then(|mut client| client.ask(request));
+        answer.map_err(|error| format!("{node}: {error}"))
+    }
+
+    fn is_there(&self) -> Result<(), String> {
+        match self.this.is_there() {
+            true => Ok(()),
+            false => Err("the lab that is shown has been taken down".to_owned()),
         }
     }
 
@@ -87,9 +120,7 @@ impl Actions {
         // The words of the command line.
         let words = serde_json::to_value(&fault).unwrap_or_default();
         let port = fault.port();
-        let client = Client::connect_for(&self.lab, node, PATIENCE);
-        let answer = client.and_then(|mut client| client.ask(&Request::Fault(fault)));
-        answer.map_err(|error| format!("{node}: {error}"))?;
+        self.ask(node, &Request::Fault(fault), PATIENCE)?;
         Ok(Event {
             kind: "command".to_owned(),
             node: Some(node.to_owned()),
@@ -107,6 +138,7 @@ impl Actions {
             format!("links are not impaired from here: {why}")
         })?;
         let words = words_of(netem)?;
+        self.is_there()?;
         let mut command = Command::new(script);
         command.args(["--lab", &self.lab, &link.to_string()]);
         match words.is_empty() {
@@ -170,19 +202,6 @@ fn run(mut command: Command, script: &Path) -> Result<(), String> {
     let told = String::from_utf8_lossy(&done.stderr);
     let told: String = told.chars().take(1_000).collect();
     Err(format!("impair.sh: {}", told.trim()))
-}
-
-/// The script that impairs links: the one of the sources that this command was built in, unless
-/// `PHW_SCRIPTS` says where else.
-fn script() -> Option<PathBuf> {
-    let given = env::var_os("PHW_SCRIPTS").map(PathBuf::from);
-    let exe = env::current_exe().ok();
-    let beside = exe.iter().flat_map(|exe| exe.ancestors().skip(1).take(4));
-    let beside = beside.map(|dir| dir.join("netns-scripts"));
-    let mut found = given.into_iter().chain(beside);
-    found
-        .find(|dir| dir.join("impair.sh").is_file())
-        .map(|dir| dir.join("impair.sh"))
 }
 
 #[cfg(test)]

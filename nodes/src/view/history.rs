@@ -6,7 +6,7 @@ use crate::recording::{Header, Line, State};
 
 /// Lines that are kept: half an hour at five a second. Pages keep twice as many.
 const MOST_LINES: usize = 9_000;
-/// Bytes of lines that are kept.
+/// Bytes of lines that are kept, as numbers and as text.
 const MOST_BYTES: usize = 64 << 20;
 /// Bytes of lines that an answer has at most, but for one line.
 const MOST_ANSWER: usize = 8 << 20;
@@ -37,13 +37,13 @@ impl History {
     pub fn push(&mut self, line: Line) {
         // A line is plain data.
         let text = serde_json::to_string(&line).unwrap_or_default();
-        self.bytes += text.len();
+        self.bytes += bytes_of(&line, &text);
         self.lines.push_back((line, text));
         while (self.bytes > MOST_BYTES || self.lines.len() > MOST_LINES) && self.lines.len() > 1 {
             let Some((line, text)) = self.lines.pop_front() else {
                 break;
             };
-            self.bytes -= text.len();
+            self.bytes -= bytes_of(&line, &text);
             self.first += 1;
             // It was made by an encoder, from the state before it.
             let _ = self.before.apply(&line);
@@ -75,6 +75,11 @@ impl History {
         let lines = parts.join(",");
         format!("{{\"next\":{next},\"end\":{end},\"reset\":{reset},\"lines\":[{lines}]}}")
     }
+}
+
+/// What keeping a line takes: nearly all of it are changes of numbers.
+fn bytes_of(line: &Line, text: &str) -> usize {
+    text.len() + size_of_val(&line.v[..])
 }
 
 #[cfg(test)]

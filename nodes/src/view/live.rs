@@ -5,12 +5,15 @@ use std::time::{Duration, Instant};
 
 use super::history::History;
 use crate::recording::{Encoder, Event, Header, header_of, moment_of};
-use crate::watch::{LabEvent, Sample, Sampler, events};
+use crate::watch::{Chronicle, LabEvent, Sample, Sampler};
 
 /// Nodes up to which all are asked for their stages each time.
 const MOST_ASKED: usize = 80;
 /// Otherwise one time out of so many.
 const SELDOM: u64 = 5;
+
+/// How long a signal may wait.
+const TURN: Duration = Duration::from_millis(50);
 
 /// The latest of a lab, as browsers are told it.
 #[derive(Debug)]
@@ -58,7 +61,7 @@ impl Live {
     pub fn watch(&self, mut sampler: Sampler, interval: Duration, goes_on: impl Fn() -> bool) {
         let begin_ms = self.header.clock.begin_ms.unwrap_or(0);
         let mut encoder = Encoder::new(self.header.clone());
-        let mut before: Option<Sample> = None;
+        let (mut before, mut chronicle): (Option<Sample>, _) = (None, Chronicle::default());
         let mut number = 0;
         while goes_on() {
             if !sampler.is_there() {
@@ -71,14 +74,17 @@ impl Live {
             let sample = sampler.sample();
             let mut told = std::mem::take(&mut *held(&self.done));
             if let Some(before) = &before {
-                told.extend(events(before, &sample).into_iter().map(event_of));
+                told.extend(chronicle.tell(before, &sample).into_iter().map(event_of));
             }
             let t = sample.at_ms.saturating_sub(begin_ms);
             let line = encoder.line(t, &moment_of(&self.header, &sample), told);
             held(&self.history).push(line);
             before = Some(sample);
             number += 1;
-            std::thread::sleep(interval.saturating_sub(begun.elapsed()));
+            // However long the interval, a signal is heard, and the lab's end seen, soon.
+            while goes_on() && sampler.is_there() && begun.elapsed() < interval {
+                std::thread::sleep(interval.saturating_sub(begun.elapsed()).min(TURN));
+            }
         }
     }
 }

@@ -1,5 +1,7 @@
 //! What has happened between two samples.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::sample::{NodeSample, Sample};
@@ -80,18 +82,41 @@ pub struct LabEvent {
 /// What has happened between two samples of one lab, in the order of the nodes. Both ends of a link
 /// tell what they have noticed.
 pub fn events(before: &Sample, after: &Sample) -> Vec<LabEvent> {
-    let mut events = Vec::new();
-    for node in &after.nodes {
-        if let Some(earlier) = before.node(&node.name) {
+    Chronicle::default().tell(before, after)
+}
+
+/// Tells what has happened from each sample to the next. What happens to a node while it is silent is told
+/// when it answers again: it is compared with how it stood before.
+#[derive(Debug, Default)]
+pub struct Chronicle {
+    /// How nodes that are silent stood when they last answered.
+    heard: BTreeMap<String, NodeSample>,
+}
+
+impl Chronicle {
+    /// What has happened between two samples of the same network, the later of which is the earlier one
+    /// the next time.
+    pub fn tell(&mut self, before: &Sample, after: &Sample) -> Vec<LabEvent> {
+        let mut events = Vec::new();
+        for node in &after.nodes {
+            let Some(earlier) = before.node(&node.name) else {
+                continue;
+            };
+            if node.silent.is_some() && earlier.silent.is_none() {
+                self.heard.insert(node.name.clone(), earlier.clone());
+            }
             let mut teller = Teller {
                 at_ms: after.at_ms,
                 node,
                 events: &mut events,
             };
-            teller.compare(earlier);
+            if teller.answers(earlier) {
+                let heard = self.heard.remove(&node.name);
+                teller.compare(heard.as_ref().unwrap_or(earlier));
+            }
         }
+        events
     }
-    events
 }
 
 /// Tells what one node has been through.
@@ -113,13 +138,18 @@ impl Teller<'_> {
         });
     }
 
-    fn compare(&mut self, earlier: &NodeSample) {
+    /// Whether it answers now, which is told if it has changed.
+    fn answers(&mut self, earlier: &NodeSample) -> bool {
         match (&earlier.silent, &self.node.silent) {
-            (None, Some(why)) => return self.tell(EventKind::NodeSilent, None, why),
-            (Some(_), Some(_)) => return,
+            (None, Some(why)) => self.tell(EventKind::NodeSilent, None, why),
             (Some(_), None) => self.tell(EventKind::NodeBack, None, "it answers again"),
-            (None, None) => {}
+            (Some(_), Some(_)) | (None, None) => {}
         }
+        self.node.silent.is_none()
+    }
+
+    /// Compares it with how it stood when it last answered, or with nothing.
+    fn compare(&mut self, earlier: &NodeSample) {
         let restarted = matches!((earlier.pid, self.node.pid), (Some(a), Some(b)) if a != b);
         if restarted {
             let text = format!("it runs as process {}", self.node.pid.unwrap_or(0));

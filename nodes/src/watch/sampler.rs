@@ -11,7 +11,8 @@ use super::sample::{NodeSample, Sample};
 use crate::control::{ClientError, NodeKind, Request};
 use crate::description;
 use crate::manage::fleet::Fleet;
-use crate::run_dir::LabDir;
+use crate::nearest::nearest;
+use crate::run_dir::{LabDir, labs};
 
 /// Connections to all nodes of a lab. Nodes that were started again are connected to again; one
 /// that stands still is waited for once, together with all others, and not again before it has
@@ -21,6 +22,9 @@ pub struct Sampler {
     network: Box<dyn Network>,
     nodes: Vec<(NodeRef, String)>,
     fleet: Fleet,
+    /// A moment, and when it was in milliseconds since 1970: the clock of the machine may be set meanwhile,
+    /// and rates are over time that has passed.
+    begun: (Instant, u64),
     /// Whether nodes are asked for their stages.
     pipelines: bool,
     /// Nodes that have refused a question which their machine does not know, by question.
@@ -64,6 +68,12 @@ impl Sampler {
     pub fn of(lab: LabDir) -> miette::Result<Self> {
         let description = lab.path().join("topology.toml");
         if !description.exists() {
+            if let Some(other) = nearest(lab.lab(), &labs()).filter(|other| *other != lab.lab()) {
+                return Err(miette!(
+                    "lab `{}` is not running: did you mean `{other}`?",
+                    lab.lab()
+                ));
+            }
             return Err(miette!(
                 help = "netns-scripts/up.sh TOPOLOGY --lab NAME brings one up",
                 "lab `{}` is not running: {} is not there",
@@ -79,6 +89,7 @@ impl Sampler {
             lab,
             network,
             fleet,
+            begun: (Instant::now(), wall_ms()),
             pipelines: false,
             deaf: Default::default(),
         })
@@ -124,9 +135,7 @@ impl Sampler {
     /// [`PATIENCE`](crate::manage::fleet::PATIENCE) for those that stand still, once.
     pub fn sample(&mut self) -> Sample {
         let begin = Instant::now();
-        let at_ms = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .map_or(0, |since| since.as_millis() as u64);
+        let at_ms = self.begun.1 + self.begun.0.elapsed().as_millis() as u64;
         let all: Vec<NodeRef> = self.nodes.iter().map(|&(node, _)| node).collect();
         let stats = self.fleet.ask_nodes(&all, &Request::Stats);
         let links = self.fleet.ask_nodes(&all, &Request::Links);
@@ -171,6 +180,12 @@ impl Sampler {
             nodes,
         }
     }
+}
+
+/// Milliseconds since 1970, UTC.
+fn wall_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_millis() as u64)
 }
 
 fn kind(node: NodeRef) -> NodeKind {

@@ -4,7 +4,7 @@ use phitwire::machine;
 use phitwire::net::{Network, NodeRef};
 use phitwire::nic::{RunPhase, TrafficReport};
 
-use super::{EventKind, NodeSample, Rates, Sample, events};
+use super::{Chronicle, EventKind, NodeSample, Rates, Sample, events};
 use crate::control::{LinkReport, NodeKind, RoutingReport};
 
 const DESCRIPTION: &str = include_str!("../../../netns-scripts/topologies/quickstart.toml");
@@ -121,6 +121,43 @@ fn each_thing_that_happens_is_told_once() {
         assert_eq!(told.at_ms, after.at_ms);
         assert!(!told.text.is_empty());
     }
+}
+
+#[test]
+fn what_happened_to_a_node_while_it_was_silent_is_told_when_it_answers() {
+    let (_, mut well) = lab();
+    well.nodes[5].traffic = Some(TrafficReport {
+        run: 7,
+        ..TrafficReport::default()
+    });
+    let mut silent = later(&well);
+    for at in [0, 5] {
+        let (name, kind) = (silent.nodes[at].name.clone(), silent.nodes[at].kind);
+        silent.nodes[at] = NodeSample {
+            silent: Some("it does not answer".into()),
+            ..NodeSample::unknown(name, kind)
+        };
+    }
+    let still = later(&silent);
+    let mut back = later(&well);
+    back.at_ms = still.at_ms + 500;
+    first_link(&mut back, 0).up = false;
+    back.nodes[5].pid = Some(9);
+    let mut chronicle = Chronicle::default();
+    let mut told = |before: &Sample, after: &Sample| {
+        let events = chronicle.tell(before, after).into_iter();
+        events.map(|event| event.kind).collect::<Vec<_>>()
+    };
+    assert_eq!(told(&well, &silent), [EventKind::NodeSilent; 2]);
+    assert_eq!(told(&silent, &still), []);
+    let expected = [
+        EventKind::NodeBack,
+        EventKind::LinkDown,
+        EventKind::NodeBack,
+        EventKind::NodeRestarted,
+    ];
+    assert_eq!(told(&still, &back), expected);
+    assert_eq!(told(&back, &later(&back)), [], "once");
 }
 
 #[test]

@@ -8,18 +8,26 @@ const ENOUGH: u32 = (PATIENCE.as_millis() / TICK.as_millis()) as u32 + 8;
 const LOST: i32 = libc::EHOSTUNREACH;
 
 impl One {
-    /// A look at those who are waited for; what comes upon it is taken in.
-    fn look(&mut self) {
-        let Self { shared, endpoint } = self;
-        endpoint.tick(shared);
-        for _ in 0..100 {
-            endpoint.progress(shared);
-            std::thread::sleep(Duration::from_micros(20));
+    /// A look at those who are waited for; all that comes upon it is taken in.
+    fn look(&mut self, fake: &Fake) {
+        self.endpoint.tick(&mut self.shared);
+        self.take_all_in(fake);
+    }
+
+    /// Goes on until nothing more comes. It does not look meanwhile: looks alone are the time of
+    /// these tests.
+    fn take_all_in(&mut self, fake: &Fake) {
+        loop {
+            fake.settle();
+            self.endpoint.looked = Instant::now();
+            if !self.endpoint.progress(&mut self.shared) {
+                return;
+            }
         }
     }
 
-    fn looks(&mut self, count: u32) -> Vec<(usize, i32, Why)> {
-        (0..count).for_each(|_| self.look());
+    fn looks(&mut self, fake: &Fake, count: u32) -> Vec<(usize, i32, Why)> {
+        (0..count).for_each(|_| self.look(fake));
         let mut errors = self.errors();
         errors.sort_unstable_by_key(|error| error.0);
         errors
@@ -52,7 +60,7 @@ fn who_lives_and_says_nothing_is_not_lost() {
     all[0].expect(None, false, 2);
     // The other programs make no progress at all.
     for _ in 0..100 {
-        all[0].look();
+        all[0].look(&fake);
         assert!(all[0].under_way() <= 8, "questions accumulate");
     }
     assert_eq!(all[0].errors(), []);
@@ -65,7 +73,7 @@ fn who_waits_for_nobody_asks_nobody() {
     let fake = Fake::start(2);
     let mut all = all(&fake);
     fake.silence(1);
-    assert_eq!(all[0].looks(ENOUGH), []);
+    assert_eq!(all[0].looks(&fake, ENOUGH), []);
     assert_eq!(all[0].under_way(), 0);
 }
 
@@ -90,7 +98,7 @@ fn what_waits_for_a_dead_one_fails() {
     let asked = endpoint.read(shared, far, into, op(7, 0));
     assert_eq!(asked, Ok(()));
     assert_eq!(
-        all[0].looks(ENOUGH),
+        all[0].looks(&fake, ENOUGH),
         [
             (1, LOST, Why::Unreachable),
             (2, LOST, Why::Unreachable),
@@ -106,7 +114,7 @@ fn what_waits_for_a_dead_one_fails() {
     all[0].expect(None, true, 12);
     all[0].send(1, 1, 13, pattern(8, 0));
     assert_eq!(
-        all[0].looks(0),
+        all[0].looks(&fake, 0),
         [(11, LOST, Why::Unreachable), (13, LOST, Why::Unreachable)]
     );
     // The living are heard.
@@ -122,9 +130,12 @@ fn all_are_lost_to_one_who_is_cut_off() {
     fake.silence(0);
     all[0].expect(None, true, 1);
     // They are asked in turn.
-    assert_eq!(all[0].looks(ENOUGH + 4), [(1, LOST, Why::SomeoneLost)]);
+    assert_eq!(
+        all[0].looks(&fake, ENOUGH + 4),
+        [(1, LOST, Why::SomeoneLost)]
+    );
     all[0].expect(Some(7), true, 2);
-    assert_eq!(all[0].looks(ENOUGH), [(2, LOST, Why::Unreachable)]);
+    assert_eq!(all[0].looks(&fake, ENOUGH), [(2, LOST, Why::Unreachable)]);
 }
 
 /// Programs took the null context of a failed one for an operation of theirs.
@@ -143,7 +154,7 @@ fn what_was_injected_fails_without_a_word() {
             .send(&mut one.shared, 1, from, (None, None), silent)
     };
     assert_eq!(inject(&mut all[0]), Ok(()));
-    assert_eq!(all[0].looks(ENOUGH), []);
+    assert_eq!(all[0].looks(&fake, ENOUGH), []);
     // From now on it is refused.
     assert_eq!(inject(&mut all[0]), Err(LOST));
 }
@@ -156,9 +167,9 @@ fn a_way_that_is_cut_for_a_while_loses_nobody() {
     all[0].expect(Some(1), true, 1);
     for round in 0..5 {
         fake.silence(1);
-        assert_eq!(all[0].looks(15), [], "round {round}");
+        assert_eq!(all[0].looks(&fake, 15), [], "round {round}");
         fake.rejoin();
-        assert_eq!(all[0].looks(10 + round), [], "round {round}");
+        assert_eq!(all[0].looks(&fake, 10 + round), [], "round {round}");
     }
     all[1].send(0, 1, 2, pattern(8, 0));
     assert_eq!(wait(&mut all, 0).context, 1);
@@ -171,11 +182,11 @@ fn a_program_that_has_ended_is_lost_to_who_waits_for_it() {
     all[0].expect(Some(2), true, 1);
     all[0].expect(None, false, 2);
     all.pop();
-    assert_eq!(all[0].looks(8), [(1, LOST, Why::Departed)]);
+    assert_eq!(all[0].looks(&fake, 8), [(1, LOST, Why::Departed)]);
     // It may have ended in order: who waits for anyone waits on.
     all[0].expect(Some(2), false, 3);
-    assert_eq!(all[0].looks(0), [(3, LOST, Why::Departed)]);
-    assert_eq!(all[0].looks(ENOUGH), []);
+    assert_eq!(all[0].looks(&fake, 0), [(3, LOST, Why::Departed)]);
+    assert_eq!(all[0].looks(&fake, ENOUGH), []);
 }
 
 #[test]
@@ -184,15 +195,16 @@ fn what_came_before_the_end_is_received() {
     let mut all = all(&fake);
     all[1].send(0, 1, 0, pattern(8, 0));
     all[1].send(0, 2, 0, pattern(PART, 0));
-    wait(&mut all, 1);
+    // Who leaves takes along what its network interface has not taken yet.
+    all[1].take_all_in(&fake);
     all.pop();
     all[0].expect(Some(1), false, 1);
-    assert_eq!(all[0].looks(8), [(1, LOST, Why::Departed)]);
+    assert_eq!(all[0].looks(&fake, 8), [(1, LOST, Why::Departed)]);
     all[0].expect(Some(1), true, 2);
     assert_eq!(wait(&mut all, 0).context, 2);
     // Of the long one it was only said that it would come.
     all[0].receive(2, 3, PART);
-    assert_eq!(all[0].looks(0), [(3, LOST, Why::Departed)]);
+    assert_eq!(all[0].looks(&fake, 0), [(3, LOST, Why::Departed)]);
 }
 
 #[test]
@@ -205,7 +217,7 @@ fn who_looks_for_a_message_of_a_dead_one_is_told() {
     let mut looks = 0;
     loop {
         all[0].peek(&wanted, 0);
-        match all[0].looks(1)[..] {
+        match all[0].looks(&fake, 1)[..] {
             [(1, libc::ENOMSG, _)] => looks += 1,
             [(1, LOST, Why::Unreachable)] => break,
             ref other => panic!("{other:?}"),
@@ -224,8 +236,8 @@ fn a_pool_is_told_of_the_lost_and_serves_on() {
     let (posted, _) = One::posted(1, 1, 1000);
     let One { shared, endpoint } = &mut all[0];
     endpoint.receive(shared, true, posted, true);
-    assert_eq!(all[0].looks(ENOUGH), [(1, LOST, Why::SomeoneLost)]);
-    assert_eq!(all[0].looks(ENOUGH), [], "once");
+    assert_eq!(all[0].looks(&fake, ENOUGH), [(1, LOST, Why::SomeoneLost)]);
+    assert_eq!(all[0].looks(&fake, ENOUGH), [], "once");
     all[2].send(0, 1, 2, pattern(8, 0));
     assert_eq!(wait(&mut all, 0).context, 1);
 }
@@ -236,11 +248,11 @@ fn somebody_lost_is_told_to_the_next_who_waits_for_anyone() {
     let mut all = all(&fake);
     fake.silence(1);
     all[0].expect(Some(1), true, 1);
-    assert_eq!(all[0].looks(ENOUGH), [(1, LOST, Why::Unreachable)]);
+    assert_eq!(all[0].looks(&fake, ENOUGH), [(1, LOST, Why::Unreachable)]);
     all[0].expect(None, true, 2);
-    assert_eq!(all[0].looks(0), [(2, LOST, Why::SomeoneLost)]);
+    assert_eq!(all[0].looks(&fake, 0), [(2, LOST, Why::SomeoneLost)]);
     all[0].expect(None, true, 3);
-    assert_eq!(all[0].looks(0), []);
+    assert_eq!(all[0].looks(&fake, 0), []);
 }
 
 #[test]
@@ -250,5 +262,24 @@ fn without_an_end_of_patience_nobody_is_lost() {
     all[0].endpoint.lookout.wait_for(Duration::ZERO);
     fake.silence(1);
     all[0].expect(Some(1), true, 1);
-    assert_eq!(all[0].looks(2 * ENOUGH), []);
+    assert_eq!(all[0].looks(&fake, 2 * ENOUGH), []);
+}
+
+/// A network interface has receives for four programs.
+#[test]
+fn who_found_no_place_for_receives_has_them_when_another_leaves() {
+    let fake = Fake::start(1);
+    let doors = vec![fake.doors[0].clone(); 5];
+    let mut all = all_at(&doors);
+    all[0].send(4, 1, 1, pattern(8, 0));
+    all[4].receive(1, 2, 8);
+    all[4].look(&fake);
+    all[0].look(&fake);
+    assert_eq!(all[0].under_way(), 1, "the message waits");
+    all.remove(1);
+    fake.settle();
+    all[3].look(&fake);
+    assert_eq!(wait(&mut all, 3).context, 2);
+    assert_eq!(wait(&mut all, 0).context, 1);
+    assert_eq!(all[3].under_way(), 0, "all are posted");
 }

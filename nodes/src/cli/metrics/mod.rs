@@ -8,37 +8,27 @@ mod families;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
-use std::io::Cursor;
+use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::mpsc::{SendError, Sender, channel};
-use std::thread::{self, JoinHandle};
+use std::sync::mpsc::{Sender, channel};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use miette::{IntoDiagnostic, WrapErr, miette};
+use miette::{IntoDiagnostic, WrapErr};
 use prometheus::TextEncoder;
-use socket2::SockRef;
-use tiny_http::{Header, Method, Request, Response, Server};
 
 use super::manage::INTERRUPTED;
 use super::print;
+use crate::http::{self, Answer, Request};
 use crate::output;
 use crate::stop::Stop;
 use crate::watch::Sampler;
 
-/// How long a signal may wait.
-const TURN: Duration = Duration::from_millis(100);
-/// How long somebody may take to read an answer.
-const READ: Duration = Duration::from_secs(10);
-/// A connection on which nobody asks for so long has no thread any more.
-const IDLE: Duration = Duration::from_secs(5);
 /// What is told again to who asks at once.
 const RECENT: Duration = Duration::from_millis(100);
-/// What words to people are called.
-const PLAIN: &str = "text/plain; charset=utf-8";
 /// What Prometheus' text format is called.
 const FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
@@ -67,11 +57,6 @@ pub fn run(args: &MetricsArgs) -> miette::Result<ExitCode> {
         .into_diagnostic()
         .wrap_err_with(|| format!("cannot listen at {}", args.listen))?;
     let address = listener.local_addr().into_diagnostic()?;
-    // Connections take this over from who listens.
-    let limited = SockRef::from(&listener).set_write_timeout(Some(READ));
-    limited.into_diagnostic()?;
-    let server = Server::from_listener(listener, None);
-    let server = server.map_err(|error| miette!("cannot serve {address}: {error}"))?;
     print(&format!(
         "metrics of lab `{}` at http://{address}/metrics\n",
         args.lab
@@ -79,84 +64,50 @@ pub fn run(args: &MetricsArgs) -> miette::Result<ExitCode> {
     if !address.ip().is_loopback() {
         output::complain("whoever reaches this machine can read them");
     }
-    serve(&server, &mut lab, &stop);
+    answer_all(&listener, &mut lab, &stop).into_diagnostic()?;
     Ok(INTERRUPTED.into())
 }
 
-/// Until a signal comes.
-fn serve(server: &Server, lab: &mut Lab, stop: &Stop) {
-    let mut connections = Connections::default();
-    while stop.requests() == 0 {
-        // Trouble of one connection is its own.
-        if let Ok(Some(request)) = server.recv_timeout(TURN) {
-            let reply = reply(&request, lab);
-            connections.answer(request, reply);
+/// What is told of the lab to somebody who waits for it.
+type Told = Result<Arc<[u8]>, String>;
+
+/// Until a signal comes. Here is who asks the lab, for all that want to know.
+fn answer_all(listener: &TcpListener, lab: &mut Lab, stop: &Stop) -> io::Result<()> {
+    let (wants, wanted) = channel::<Sender<Told>>();
+    let name = lab.name.clone();
+    thread::scope(|scope| {
+        let server = scope.spawn(move || {
+            let metrics = || {
+                let (tell, told) = channel();
+                let asked = wants.send(tell).ok();
+                let told = asked.and_then(|()| told.recv().ok());
+                told.unwrap_or_else(|| Err("it is about to end".to_owned()))
+            };
+            http::serve(listener, stop, |request| reply(request, &name, &metrics))
+        });
+        // Until the server has ended.
+        for tell in wanted {
+            let told = lab.recent().map_err(|report| report.to_string());
+            // Whoever has left meanwhile needs no answer.
+            let _ = tell.send(told);
         }
-    }
+        let ended = server.join();
+        ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
 }
 
-/// What a request is answered with. Many may wait for their readers: the text is there once.
-type Reply = Response<Cursor<Arc<[u8]>>>;
-
-/// A thread that answers what it is handed, in order.
-type Answerer = (Sender<(Request, Reply)>, JoinHandle<()>);
-
-/// A thread for each connection that somebody has asked on: who does not read keeps nobody else waiting.
-#[derive(Default)]
-struct Connections(BTreeMap<SocketAddr, Answerer>);
-
-impl Connections {
-    fn answer(&mut self, request: Request, reply: Reply) {
-        // A connection has an address; without one it shares a thread with its like.
-        let nobody = SocketAddr::from(([0, 0, 0, 0], 0));
-        let peer = request.remote_addr().copied().unwrap_or(nobody);
-        let mut left = (request, reply);
-        if let Some((known, _)) = self.0.get(&peer) {
-            match known.send(left) {
-                Ok(()) => return,
-                Err(SendError(back)) => left = back,
-            }
-        }
-        self.0.retain(|_, (_, thread)| !thread.is_finished());
-        let (tell, told) = channel::<(Request, Reply)>();
-        let work = move || {
-            while let Ok((request, reply)) = told.recv_timeout(IDLE) {
-                // It has gone, or does not read.
-                let _ = request.respond(reply);
-            }
-        };
-        let thread = thread::Builder::new().name("reply".to_owned());
-        // Without a thread it is dropped with the channel, and told so.
-        if let Ok(thread) = thread.spawn(work) {
-            let _ = tell.send(left);
-            self.0.insert(peer, (tell, thread));
-        }
+fn reply(request: &Request, lab: &str, metrics: &impl Fn() -> Told) -> Answer {
+    if !matches!(request.method.as_str(), "GET" | "HEAD") {
+        return Answer::plain(405, "metrics are read with GET");
     }
-}
-
-fn reply(request: &Request, lab: &mut Lab) -> Reply {
-    let plain = |code, text: &str| response(code, PLAIN, text.as_bytes().into());
-    if !matches!(request.method(), Method::Get | Method::Head) {
-        return plain(405, "metrics are read with GET\n");
-    }
-    match request.url().split('?').next() {
-        Some("/metrics") => match lab.recent() {
-            Ok(text) => response(200, FORMAT, text),
-            Err(report) => plain(500, &format!("{report}\n")),
+    match request.path() {
+        "/metrics" => match metrics() {
+            Ok(text) => Answer::new(200, FORMAT, text),
+            Err(why) => Answer::plain(500, &why),
         },
-        Some("/") => {
-            let text = format!("lab {}: its metrics are at /metrics\n", lab.name);
-            plain(200, &text)
-        }
-        _ => plain(404, "there is nothing here: metrics are at /metrics\n"),
+        "/" => Answer::plain(200, &format!("lab {lab}: its metrics are at /metrics")),
+        _ => Answer::plain(404, "there is nothing here: metrics are at /metrics"),
     }
-}
-
-fn response(code: u16, kind: &str, text: Arc<[u8]>) -> Reply {
-    let header = Header::from_bytes("Content-Type", kind);
-    let headers = header.into_iter().collect();
-    let length = text.len();
-    Response::new(code.into(), headers, Cursor::new(text), Some(length), None)
 }
 
 /// A lab by its name, whichever has it.

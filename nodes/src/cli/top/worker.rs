@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use miette::{IntoDiagnostic, WrapErr};
 
 use crate::control::Request;
-use crate::watch::{LabEvent, Rates, Sample, Sampler, events};
+use crate::watch::{Chronicle, LabEvent, Rates, Sample, Sampler};
 
 /// One look at the lab.
 #[derive(Clone, Debug)]
@@ -103,18 +103,19 @@ fn work(
     news: &Sender<News>,
 ) {
     let mut before: Option<Arc<Sample>> = None;
+    let mut chronicle = Chronicle::default();
     let (mut was_there, mut pipelines) = (true, false);
     loop {
         let next = Instant::now() + interval;
         let told = if sampler.is_there() {
             sampler.ask_for_pipelines(pipelines);
             let sample = Arc::new(sampler.sample());
-            let look = look(&sampler, before.as_deref(), &sample);
+            let look = look(&sampler, &mut chronicle, before.as_deref(), &sample);
             before = Some(sample);
             was_there = true;
             news.send(News::Look(Box::new(look)))
         } else if let Ok(another) = Sampler::open(lab) {
-            (sampler, before) = (another, None);
+            (sampler, before, chronicle) = (another, None, Chronicle::default());
             was_there = true;
             news.send(News::Another(sampler.network().summary()))
         } else if std::mem::take(&mut was_there) {
@@ -144,11 +145,16 @@ fn work(
     }
 }
 
-fn look(sampler: &Sampler, before: Option<&Sample>, sample: &Arc<Sample>) -> Look {
+fn look(
+    sampler: &Sampler,
+    chronicle: &mut Chronicle,
+    before: Option<&Sample>,
+    sample: &Arc<Sample>,
+) -> Look {
     let earlier = before.unwrap_or(sample);
     Look {
         rates: Rates::between(sampler.network(), earlier, sample),
-        events: events(earlier, sample),
+        events: chronicle.tell(earlier, sample),
         sample: sample.clone(),
     }
 }

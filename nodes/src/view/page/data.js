@@ -39,7 +39,7 @@ class Network {
     for (let i = 0; i < count; i++) { place += pairs[2 * i]; at[i] = place; by[i] = pairs[2 * i + 1]; }
     const number = this.moments.length;
     this.moments.push({ t: line.t, at, by });
-    for (const event of line.e || []) this.events.push({ ...event, t: line.t, number });
+    for (const event of line.e || []) this.events.push({ ...event, link: event.link < this.links.length ? event.link : undefined, t: line.t, number });
     if (!this.latest) this.latest = new Cursor(this);
     if (number % KEEP === 0) { this.latest.go(number); this.whole.set(number, this.latest.numbers.slice(0, this.length)); }
     if (this.moments.length > MOST_MOMENTS) this.stopKeeping = true;

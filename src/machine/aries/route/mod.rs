@@ -1,6 +1,7 @@
 //! The routing decision of Aries in a dragonfly, by the tables of the chip alone.
 
 pub mod decision;
+mod draws;
 #[cfg(test)]
 #[path = "tests/harness.rs"]
 pub(crate) mod harness;

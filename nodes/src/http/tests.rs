@@ -1,0 +1,150 @@
+//! Those who ask badly, over loopback.
+
+use std::io::{Read as _, Write as _};
+use std::net::SocketAddr;
+
+use super::*;
+
+/// Ends a server, also when something is not as it should be.
+struct Ends<'a>(&'a Stop);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.request();
+    }
+}
+
+/// Starts a server, lets `talk` speak with it, and ends it; how long that took.
+fn served(talk: impl FnOnce(SocketAddr)) -> Duration {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (at, stop) = (listener.local_addr().unwrap(), Stop::new().unwrap());
+    let answer = |request: &Request| {
+        let told = format!("{} {} {:?}", request.method, request.path(), request.body);
+        match request.path() {
+            // More than the kernel keeps for somebody who does not read.
+            "/large" => Answer::new(200, "text/plain", vec![b'x'; 32 << 20]),
+            _ => Answer::plain(200, &told),
+        }
+    };
+    thread::scope(|scope| {
+        let server = scope.spawn(|| serve(&listener, &stop, answer));
+        let ends = Ends(&stop);
+        talk(at);
+        let begun = Instant::now();
+        drop(ends);
+        server.join().unwrap().unwrap();
+        begun.elapsed()
+    })
+}
+
+fn connect(at: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(at).unwrap();
+    stream
+        .set_read_timeout(Some(Duration::from_secs(5)))
+        .unwrap();
+    stream
+}
+
+/// All that is answered to these bytes.
+fn told(at: SocketAddr, bytes: &[u8]) -> String {
+    let mut stream = connect(at);
+    // It may be answered, and closed, before all of it is written.
+    let _ = stream.write_all(bytes);
+    let mut told = Vec::new();
+    let _ = stream.read_to_end(&mut told);
+    String::from_utf8(told).unwrap()
+}
+
+fn is_well(at: SocketAddr) {
+    let told = told(at, b"GET /a?b=c HTTP/1.1\r\nConnection: close\r\n\r\n");
+    assert!(
+        told.starts_with("HTTP/1.1 200 OK\r\n") && told.ends_with("\r\n\r\nGET /a []\n"),
+        "{told}"
+    );
+}
+
+#[test]
+fn requests_are_answered_one_after_the_other() {
+    served(|at| {
+        let told = told(
+            at,
+            b"HEAD /x HTTP/1.1\r\n\r\nPOST /p HTTP/1.1\r\ncontent-length: 3\r\n\r\n\x01\x02\x03GET / HTTP/1.0\r\n\r\nGET /never HTTP/1.1\r\n\r\n",
+        );
+        let bodies: Vec<&str> = told.split("HTTP/1.1 200 OK\r\n").collect();
+        assert_eq!(bodies.len(), 4, "{told}");
+        assert!(
+            bodies[1].contains("Content-Length: 11\r\n") && bodies[1].ends_with("\r\n\r\n"),
+            "{told}"
+        );
+        assert!(bodies[2].ends_with("\r\n\r\nPOST /p [1, 2, 3]\n"), "{told}");
+        assert!(
+            bodies[3].contains("Connection: close\r\n") && bodies[3].ends_with("GET / []\n"),
+            "{told}"
+        );
+    });
+}
+
+#[test]
+fn what_is_no_request_is_refused_and_harms_nobody() {
+    let head = |more: &str| format!("POST / HTTP/1.1\r\n{more}\r\n\r\n").into_bytes();
+    let many = "a: b\r\n".repeat(200);
+    served(|at| {
+        for (bytes, status) in [
+            (b"\0\0\0\0\r\n\r\n".to_vec(), "400"),
+            (b"GET\r\n\r\n".to_vec(), "400"),
+            (b"GET / HTTP/9.9\r\n\r\n".to_vec(), "400"),
+            (head("Content-Length: -7"), "400"),
+            (head("Content-Length: 1\r\nContent-Length: 2"), "400"),
+            (head("Content-Length:"), "400"),
+            (head("Content-Length: 999999999999999"), "413"),
+            (head(&format!("Content-Length: {}", "9".repeat(40))), "413"),
+            (head("Transfer-Encoding: chunked"), "501"),
+            (head(&many), "431"),
+            (
+                [b"GET / HTTP/1.1\r\nX: ".to_vec(), vec![b'a'; 1 << 16]].concat(),
+                "431",
+            ),
+        ] {
+            let told = told(at, &bytes);
+            let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(60)]).into_owned();
+            assert!(
+                told.starts_with(&format!("HTTP/1.1 {status} ")),
+                "{shown}: {told}"
+            );
+            is_well(at);
+        }
+    });
+}
+
+#[test]
+fn who_is_slow_keeps_nobody_waiting_and_ends_with_the_server() {
+    let took = served(|at| {
+        let mut slow = Vec::new();
+        for _ in 0..12 {
+            let mut half = connect(at);
+            half.write_all(b"POST / HTTP/1.1\r\nContent-Length: 100\r\n\r\n")
+                .unwrap();
+            let mut deaf = connect(at);
+            deaf.write_all(b"GET /large HTTP/1.1\r\n\r\n").unwrap();
+            slow.extend([half, deaf, connect(at)]);
+        }
+        is_well(at);
+    });
+    assert!(took < Duration::from_secs(5), "{took:?}");
+}
+
+#[test]
+fn of_too_many_connections_the_oldest_end() {
+    served(|at| {
+        let mut first = connect(at);
+        let held: Vec<_> = (0..3 * MOST_CONNECTIONS).map(|_| connect(at)).collect();
+        is_well(at);
+        let end = first.read(&mut [0]).map_err(|error| error.kind());
+        assert!(
+            matches!(end, Ok(0) | Err(io::ErrorKind::ConnectionReset)),
+            "it was closed: {end:?}"
+        );
+        drop(held);
+        is_well(at);
+    });
+}

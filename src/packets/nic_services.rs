@@ -1,0 +1,171 @@
+//! What others ask of a network interface: programs at its door, puts of its process, traffic runs.
+
+use phitwire_framing::door::Status;
+
+use super::TransferNic;
+use crate::device::{DeviceError, TrafficRuns};
+use crate::nic::programs::{Asked, LoadsAndStores, Programs, Refused};
+use crate::nic::traffic::Source;
+use crate::nic::{Abilities, Memory, PutEnd, PutError, RemotePuts, TrafficReport, TrafficSpec};
+use crate::packets::atomic;
+use crate::packets::post::{Completion, PostError};
+use crate::packets::side::Asker;
+use crate::packets::transfer::{Kind, Transfer};
+use crate::packets::transfer_end::TransferEnd;
+use crate::time::Time;
+
+impl<E: TransferEnd> LoadsAndStores for TransferNic<E> {
+    fn known_as(&self) -> Option<u16> {
+        RemotePuts::number(self)
+    }
+
+    fn most_bytes(&self) -> u16 {
+        E::ABILITIES.max_size as u16
+    }
+
+    fn has_atomics(&self) -> bool {
+        E::ABILITIES.atomics
+    }
+
+    fn most_requests(&self) -> u32 {
+        self.side.config.outstanding
+    }
+
+    fn programs(&mut self) -> &mut Programs {
+        &mut self.side.responder.programs
+    }
+
+    fn ask(
+        &mut self,
+        now: Time,
+        to: u16,
+        address: u64,
+        asked: Asked<'_>,
+        ordered: bool,
+    ) -> Result<u64, Refused> {
+        let mut transfer = match asked {
+            Asked::Put(data) => Transfer::new(to, Kind::Put, address).with(data),
+            Asked::Get(len) => {
+                let mut get = Transfer::new(to, Kind::Get, address);
+                get.len = len;
+                get
+            }
+            Asked::Atomic(op, operands) => {
+                let known = atomic::of_program(op, operands);
+                let (kind, words, count) = known.ok_or(Refused::For(Status::Unsupported))?;
+                Transfer::new(to, kind, address).with_words(&words[..count])
+            }
+        };
+        transfer.ordered = ordered;
+        if to >= self.side.config.nics {
+            return Err(Refused::For(Status::NoProcessor));
+        }
+        let posted = self.post_for(now, &transfer, Asker::Program);
+        posted.map_err(|error| match error {
+            PostError::TooMany | PostError::NoRoom => Refused::Later,
+            // An atomic operation is none here, else its length is none.
+            PostError::NotHere if matches!(asked, Asked::Atomic(..)) => {
+                Refused::For(Status::Unsupported)
+            }
+            PostError::NotHere => Refused::For(Status::Length),
+        })
+    }
+}
+
+impl<E: TransferEnd> RemotePuts for TransferNic<E> {
+    fn number(&self) -> Option<u16> {
+        let Self { side, .. } = self;
+        (side.config.number < side.config.nics).then_some(side.config.number)
+    }
+
+    fn most_outstanding(&self) -> usize {
+        self.side.config.outstanding as usize
+    }
+
+    fn longest_put(&self) -> usize {
+        E::ABILITIES.max_size as usize
+    }
+
+    fn put(
+        &mut self,
+        now: Time,
+        to: u16,
+        address: u64,
+        data: &[u8],
+        ordered: bool,
+    ) -> Result<u64, PutError> {
+        if data.len() > RemotePuts::longest_put(self) {
+            return Err(PutError::Impossible);
+        }
+        let mut asked = Transfer::new(to, Kind::Put, address).with(data);
+        asked.ordered = ordered;
+        self.post(now, &asked).map_err(|error| match error {
+            PostError::NotHere => PutError::Impossible,
+            PostError::TooMany | PostError::NoRoom => PutError::Full,
+        })
+    }
+
+    fn put_ended(&mut self) -> Option<(u64, PutEnd)> {
+        self.poll_completion().map(Completion::end_of_put)
+    }
+
+    fn puts_served(&self) -> u64 {
+        self.side.counters.puts_served
+    }
+
+    fn own_memory(&self) -> &Memory {
+        self.memory()
+    }
+
+    fn reserve(&mut self, bytes: u64) {
+        self.runs.reserve(bytes);
+    }
+}
+
+impl<E: TransferEnd> TrafficRuns for TransferNic<E> {
+    fn number(&self) -> Option<u16> {
+        Some(self.side.config.number)
+    }
+
+    /// A run that is going on keeps the number it began with; its answers find their way by what the
+    /// router says of itself.
+    fn renumber(&mut self, number: u16) -> Result<(), DeviceError> {
+        self.side.config.number = number;
+        self.side.responder.renumber(number);
+        Ok(())
+    }
+
+    fn abilities(&self) -> Abilities {
+        E::ABILITIES
+    }
+
+    fn start(&mut self, now: Time, spec: TrafficSpec) -> Result<(), DeviceError> {
+        let config = &self.side.config;
+        let nics = config.nics;
+        let source = Source {
+            processor: config.number,
+            memory_bytes: config.memory_bytes,
+            nonce: self.side.link.end().epochs().0 ^ now.as_ns() as u32,
+            abilities: E::ABILITIES,
+            timeout: config.timeout,
+        };
+        let there = |nic: u16| (nic < nics).then_some(nic.into());
+        let ordered = E::ABILITIES.ways.is_empty() || spec.ways().keeps_order();
+        self.runs.start(now, spec, source, there)?;
+        self.side.ordered = ordered;
+        Ok(())
+    }
+
+    fn report(&self, run: Option<u64>) -> Option<TrafficReport> {
+        let responder = &self.side.responder;
+        let word = |address| {
+            let word = responder.word(address);
+            word.expect("what is announced is within the memory")
+        };
+        self.runs.report(run, &responder.checker, word)
+    }
+
+    fn stop(&mut self) {
+        self.runs.stop();
+    }
+}
