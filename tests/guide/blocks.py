@@ -272,7 +272,8 @@ class Page:
             shown = [line for line in shown if not re.fullmatch(r"\[\d+\] \d+", line)]
         while True:
             printed = self.theirs(file.read_text(errors="replace")).splitlines()
-            printed = [line for line in printed if line.strip()]
+            # How far a long run is, is told after ten seconds: on a busy machine.
+            printed = [line for line in printed if line.strip() and not re.match(r"phitwire [a-z]+: \d+ s, ", line)]
             place = None if is_free else fits(shown, printed)
             if place is None:
                 return "", printed
