@@ -200,7 +200,7 @@ class Page:
     def theirs(self, text):
         """What was printed, with the names that the page uses."""
         text = text.replace(os.environ["PHITWIRE_RUN_DIR"], "/run/phitwire")
-        text = text.replace(str(self.options.dir / "page"), "/work")
+        text = text.replace(str(self.options.dir / "page"), ".")
         return re.sub(rf"\b({'|'.join(self.labs)})_{self.options.id}\b", r"\1", text)
 
     def say(self, is_ok, where, command, why=""):

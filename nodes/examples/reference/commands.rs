@@ -56,7 +56,10 @@ fn walk(binary: &Path, words: &mut Vec<String>, all: &mut Vec<Tool>) -> Outcome<
     let hands_on = words.last().is_some_and(|word| word == "lab");
     let words_now = words.iter().filter(|word| !is_filler(word)).cloned();
     let words_now = words_now.collect();
-    all.push(Tool { words: words_now, help });
+    all.push(Tool {
+        words: words_now,
+        help,
+    });
     for name in below.into_iter().filter(|_| !hands_on) {
         let before = words.len();
         // `ctl` takes a node between itself and its subcommands.
@@ -195,10 +198,12 @@ pub fn statuses(tools: &[Tool]) -> Outcome<String> {
     );
     for tool in tools.iter().filter(|tool| tool.words != ["phitwire"]) {
         for sentence in sentences(&tool.help) {
-            let words = sentence.split(' ').map(|word| match word.starts_with("--") {
-                true => format!("`{word}`"),
-                false => word.to_owned(),
-            });
+            let words = sentence
+                .split(' ')
+                .map(|word| match word.starts_with("--") {
+                    true => format!("`{word}`"),
+                    false => word.to_owned(),
+                });
             let sentence = words.collect::<Vec<_>>().join(" ");
             page.push_str(&format!("- `{}`: {sentence}\n", tool.call()));
         }
@@ -216,7 +221,9 @@ fn sentences(help: &str) -> Vec<String> {
         let text = words.join(" ");
         for sentence in text.split_inclusive(". ") {
             let lower = sentence.to_lowercase();
-            if lower.contains("status ") && !lower.contains("status.sh") || lower.contains("status:") {
+            if lower.contains("status ") && !lower.contains("status.sh")
+                || lower.contains("status:")
+            {
                 found.push(sentence.trim().to_owned());
             }
         }

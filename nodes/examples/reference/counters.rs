@@ -21,16 +21,31 @@ const TOLD_BY_HAND: [(&str, &str); 5] = [
 
 /// Counters that the process has beside its node, and where they are declared.
 const OF_PROCESSES: [(&str, &str, &str); 5] = [
-    ("io", "What goes to the kernel and comes from it", "nodes/src/io/counters.rs"),
+    (
+        "io",
+        "What goes to the kernel and comes from it",
+        "nodes/src/io/counters.rs",
+    ),
     ("loop", "The loop of the process", "nodes/src/driver.rs"),
-    ("door", "Programs at the door of a network interface", "nodes/src/door/mod.rs"),
-    ("ip", "IP over the fabric, with `up.sh --ip`", "nodes/src/ip.rs"),
+    (
+        "door",
+        "Programs at the door of a network interface",
+        "nodes/src/door/mod.rs",
+    ),
+    (
+        "ip",
+        "IP over the fabric, with `up.sh --ip`",
+        "nodes/src/ip.rs",
+    ),
     ("ip", "", "src/nic/datagrams/mod.rs"),
 ];
 
 /// Those of processes that are told by hand.
 const OF_PROCESSES_BY_HAND: [(&str, &str); 4] = [
-    ("io.frames_dropped", "The sum of all `io.` counters of dropped frames."),
+    (
+        "io.frames_dropped",
+        "The sum of all `io.` counters of dropped frames.",
+    ),
     ("door.clients", "Programs that are attached now."),
     (
         "noise.flipped_bits",
@@ -74,7 +89,9 @@ pub fn page(root: &Path) -> Outcome<String> {
         let rows = rows.collect::<Outcome<Vec<_>>>()?;
         if !rows.is_empty() && sample.kind() == "router" {
             let title = format!("{}: links", sample.machine);
-            page.push_str(&format!("\n## {title}\n\nAs `portN.NAME`, at both ends.\n\n"));
+            page.push_str(&format!(
+                "\n## {title}\n\nAs `portN.NAME`, at both ends.\n\n"
+            ));
             table(&mut page, &rows);
         }
     }
@@ -96,7 +113,10 @@ fn of_processes(page: &mut String, declared: &[Declared]) {
         }
     }
     page.push_str("\n## Other counters of processes\n\n");
-    table(page, &OF_PROCESSES_BY_HAND.map(|(name, about)| (name.to_owned(), about)));
+    table(
+        page,
+        &OF_PROCESSES_BY_HAND.map(|(name, about)| (name.to_owned(), about)),
+    );
 }
 
 fn table(page: &mut String, rows: &[(String, &str)]) {
@@ -159,11 +179,7 @@ fn shared_of_links<'a>(
 }
 
 /// The row of a counter: what its machine's folder says of it, else what is shared.
-fn row<'a>(
-    sample: &Sample,
-    name: &str,
-    declared: &'a [Declared],
-) -> Outcome<(String, &'a str)> {
+fn row<'a>(sample: &Sample, name: &str, declared: &'a [Declared]) -> Outcome<(String, &'a str)> {
     let by_hand = TOLD_BY_HAND.iter().find(|(other, _)| *other == name);
     if let Some((_, about)) = by_hand {
         return Ok((name.to_owned(), about));

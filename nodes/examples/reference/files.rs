@@ -13,16 +13,8 @@ const FILES: [(&str, &str, &str); 7] = [
         "netns-scripts/topologies/pair.toml",
         "The shortest one is above. Keys of each machine: [Topologies](../topology.md), [The T3E](../t3e.md).",
     ),
-    (
-        "The run directory",
-        "nodes/src/run_dir.rs",
-        "",
-    ),
-    (
-        "A lab in the run directory",
-        "netns-scripts/lib.sh",
-        "",
-    ),
+    ("The run directory", "nodes/src/run_dir.rs", ""),
+    ("A lab in the run directory", "netns-scripts/lib.sh", ""),
     (
         "Recordings (.phitrec)",
         "nodes/src/recording/mod.rs",
@@ -47,9 +39,8 @@ const FILES: [(&str, &str, &str); 7] = [
 
 /// The page of files.
 pub fn page(root: &Path) -> Outcome<String> {
-    let mut page = String::from(
-        "# Files\n\nWhat is read and written, as the modules say that do it.\n",
-    );
+    let mut page =
+        String::from("# Files\n\nWhat is read and written, as the modules say that do it.\n");
     for (title, file, more) in FILES {
         page.push_str(&format!("\n## {title}\n\n"));
         let text = text_of(root, file)?;
@@ -80,7 +71,9 @@ fn of_module(text: &str) -> String {
 
 /// What the comment at the head of the scripts' library says of a lab's directory.
 fn of_script(text: &str) -> String {
-    let lines = text.lines().skip_while(|line| !line.starts_with("# A lab is a directory"));
+    let lines = text
+        .lines()
+        .skip_while(|line| !line.starts_with("# A lab is a directory"));
     let lines = lines.take_while(|line| line.len() > 1);
     let lines = lines.map(|line| line[1..].strip_prefix(' ').unwrap_or(&line[1..]));
     let text: Vec<&str> = lines.collect();
