@@ -8,15 +8,20 @@ use crate::machines::{Sample, samples};
 use crate::{Outcome, cell};
 
 /// Counters that are not declared with others, but told by hand.
-const TOLD_BY_HAND: [(&str, &str); 5] = [
+const TOLD_BY_HAND: [(&str, &str); 4] = [
     ("cycles", "Cycles of the chip's clock since it was made."),
     (
         "stalls.input",
-        "Cycles in which a packet waited in an input buffer for what comes next.",
+        "How often something waited in an input queue for a place in a row buffer.",
     ),
-    ("stalls.row", "The same of a row buffer."),
-    ("stalls.column", "The same of a column buffer."),
-    ("stalls.crossbar", "The same of the crossbar."),
+    (
+        "stalls.row",
+        "How often a column buffer ran full, so that something waited in a row buffer.",
+    ),
+    (
+        "stalls.column",
+        "How often something waited in a column buffer for the link.",
+    ),
 ];
 
 /// Counters that the process has beside its node, and where they are declared.
