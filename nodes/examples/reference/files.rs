@@ -74,7 +74,7 @@ fn of_script(text: &str) -> String {
     let lines = text
         .lines()
         .skip_while(|line| !line.starts_with("# A lab is a directory"));
-    let lines = lines.take_while(|line| line.len() > 1);
+    let lines = lines.take_while(|line| line.len() > 1 && !line.starts_with("# RUN is"));
     let lines = lines.map(|line| line[1..].strip_prefix(' ').unwrap_or(&line[1..]));
     let text: Vec<&str> = lines.collect();
     format!("```text\n{}```\n", wrapped(&text.join("\n")))
