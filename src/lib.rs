@@ -10,6 +10,10 @@
 //! machines share, and knows none of them: `tests/walls.sh` holds that, and the table.
 //! `docs/guide/src/adding-a-machine.md` says how to add one.
 //!
+//! The [guide](../../guide/index.html) is for those who run it: a first lab, how packets cross the
+//! routers, recipes, every command, counter and register. `docs/guide/build.sh` puts it beside these
+//! pages; its text is in `docs/guide/src`.
+//!
 //! # Folders
 //!
 //! | folder | what lives there | imports |

@@ -4,6 +4,8 @@
 //! is the library of the `phitwire-msgrate` command, as [`suite`] is that of `phitwire-bench`:
 //! latency, bandwidth, random updates and collective operations. The microbenchmarks are under
 //! `benches/`.
+//!
+//! `docs/guide/src/results.md` in the guide has what they measured.
 
 pub mod msgrate;
 pub mod suite;

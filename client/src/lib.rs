@@ -11,6 +11,8 @@
 //! - [`ffi`]: the interface for C, `include/phitwire.h`.
 //! - [`door`]: the formats of commands and completions.
 //!
+//! `docs/guide/src/door.md` in the guide says what a program can do, and who may do what.
+//!
 //! # Order and visibility
 //! Commands are carried out in any order, unless they ask for order. A put is in the memory of its
 //! target when its completion is there; a program that is told so by an event

@@ -4,6 +4,7 @@
 //! libfabric loads it from `FI_PROVIDER_PATH`, where its name ends in `fi.so`. It offers reliable
 //! end points without connections (`FI_EP_RDM`) with messages, tagged messages, one-sided operations,
 //! atomic operations and counters, to every libfabric from 1.17 on.
+//! `docs/guide/src/mpi.md` in the guide says how programs are run with it.
 //!
 //! | module | what it is |
 //! |---|---|

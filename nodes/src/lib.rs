@@ -24,6 +24,8 @@
 //! - [`sim`] runs whole networks in virtual time, on any number of threads;
 //! - [`cli`] is the `phitwire` command.
 //!
+//! The guide, `docs/guide`, says how all this is used.
+//!
 //! One thread does all of a node, and nothing is allocated per frame. `unsafe` is only in [`io`],
 //! where the kernel is handed pointers.
 #![deny(unsafe_op_in_unsafe_fn)]

@@ -1,0 +1,168 @@
+#!/usr/bin/env bash
+# guide.sh [PAGE...]      builds the guide, follows its links, and runs every command block of its pages
+#
+# A PAGE is a file below docs/guide/src, such as cookbook/lanes.md; all of them if none is named. What blocks are and how
+# their output is compared: tests/guide/blocks.py. Each page has a directory, labs and a network namespace of its own.
+# shellcheck source=testlib.sh
+. "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
+t_need_namespaces
+(phw_need python3:python3 jq:jq tshark:tshark ping:iputils-ping) || true
+export PHITWIRE_NO_INSTALL=1
+
+src=$PHW_ROOT/docs/guide/src tools=$PHW_ROOT/tests/guide book=$T_SCRATCH/book
+run_dir=$(phw_run_dir)
+export PHITWIRE_RUN_DIR=$run_dir
+PATH=$PHITWIRE_BIN_DIR:$PHW_SCRIPTS:$PATH
+
+# ---- The checkers can fail ----------------------------------------------------------------------
+
+# page NAME: a page of its standard input, run as pages are; what was said of it goes to NAME.said.
+page() {
+    local status=0
+    cat >"$T_SCRATCH/$1.md"
+    python3 "$tools/blocks.py" "$T_SCRATCH/$1.md" --dir "$T_SCRATCH/$1" --id "c$$" --timeout 3 >"$T_SCRATCH/$1.said" || status=$?
+    return "$status"
+}
+# refused NAME PATTERN: a page of standard input does not pass, and is told why.
+refused() {
+    if page "$1"; then echo "it passes"; return 1; fi
+    grep -qE -- "^not ok - .*$2" "$T_SCRATCH/$1.said" || { cat "$T_SCRATCH/$1.said"; return 1; }
+}
+fence='```'
+check "a page passes whose numbers alone are others" page right <<E2
+${fence}console
+\$ printf 'sent 12 in 3.5 ms\\nskipped\\nend 0x1f of nic7\\n'
+sent 420,113 in 800 us
+...
+end 0xabc of nic3
+\$ x=here
+\$ echo "\$x"
+here
+${fence}
+<!-- only here -->
+${fence}console,norun
+\$ false
+${fence}
+E2
+check "and says what it has not run" grep -q '^# not run - .*: only here' "$T_SCRATCH/right.said"
+check "a wrong word is told" refused word 'should be like `sent 1 of 2`' <<<"${fence}console
+\$ echo sent 1 or 2
+sent 1 of 2
+$fence"
+check "so is a line that is missing" refused less 'should be like `two`' <<<"${fence}console
+\$ echo one
+one
+two
+$fence"
+check "and one too many" refused more 'nothing more' <<<"${fence}console
+\$ printf 'one\\ntwo\\n'
+one
+$fence"
+check "a command that there is not" refused missing 'no such command' <<<"${fence}console
+\$ no-such-command-at-all
+...
+$fence"
+check "one that fails without a word" refused fails 'status 1' <<<"${fence}console
+\$ false
+$fence"
+check "one that does not end" refused long 'takes longer' <<<"${fence}console
+\$ sleep 30
+$fence"
+check "one that is not run for no reason" refused unreasoned 'has to say why' <<<"${fence}console,norun
+\$ true
+$fence"
+check "a lab that is left up" refused left 'does not take it down' <<<"${fence}console,output=none
+\$ up.sh aries-pair --lab demo
+$fence"
+mkdir "$T_SCRATCH/broken"
+printf '<a id="here" href="#there">x</a> <a href="gone.html">y</a>\n' >"$T_SCRATCH/broken/index.html"
+check_fails "a link to nowhere is told" 'gone.html: there is no such file' python3 "$tools/links.py" "$T_SCRATCH/broken"
+check_fails "so is one to no place" '#there: there is no such place' python3 "$tools/links.py" "$T_SCRATCH/broken"
+
+# ---- The book -----------------------------------------------------------------------------------
+
+# No line of what people read is longer than 120 columns.
+wide() {
+    python3 - "$@" <<'END'
+import sys
+wide = [(name, number, len(line.rstrip("\n")))
+        for name in sys.argv[1:] for number, line in enumerate(open(name, encoding="utf-8"), 1) if len(line.rstrip("\n")) > 120]
+for name, number, columns in wide:
+    print(f"{name}:{number}: {columns} columns")
+sys.exit(bool(wide))
+END
+}
+mapfile -t texts < <(cd "$PHW_ROOT" && find docs README.md -name '*.md' ! -path '*/reference/*' | sort)
+printf '%0121d\n' 0 >"$T_SCRATCH/wide.md"
+check_fails "a line of 121 columns is told" '121 columns' wide "$T_SCRATCH/wide.md"
+check "no line of the README and the guide is longer than 120 columns" wide "${texts[@]/#/$PHW_ROOT/}"
+
+status=0
+"$PHW_ROOT/docs/guide/build.sh" --output "$book" >"$T_SCRATCH/build.log" 2>&1 || status=$?
+case $status in
+    0) ok "the guide is built"
+       check "all its links lead somewhere" python3 "$tools/links.py" "$book" "$PHW_ROOT/README.md" ;;
+    "$PHW_SKIP") skip "the guide is built, and its links lead somewhere" "$(tail -n 1 "$T_SCRATCH/build.log")" ;;
+    *) not_ok "the guide is built" "status $status"
+       tail -n 20 "$T_SCRATCH/build.log" | detail ;;
+esac
+check "every page is in its summary" diff <(cd "$src" && find . -name '*.md' ! -name SUMMARY.md | sed 's|^\./||' | sort) \
+    <(sed -nE 's/.*\]\(([^)]*\.md)\).*/\1/p' "$src/SUMMARY.md" | sort)
+big=$(find "$src" \( -name '*.svg' -o -name '*.png' \) -size +200k)
+check "no picture is larger than 200 kB" test -z "$big"
+
+# Names that a lab tells are all in the reference.
+counters() {
+    "$PHITWIRE_BIN_DIR/phitwire" ctl --lab "$LAB" all stats --zero --json >"$T_SCRATCH/stats.json" || return
+    jq -r '.[] | keys[]' "$T_SCRATCH/stats.json" | sed -E 's/^port[0-9]+\.//' | sort -u >"$T_SCRATCH/told"
+    sed -nE 's/^\| `([^`]*)` \|.*/\1/p' "$src/reference/counters.md" | sort -u >"$T_SCRATCH/listed"
+    comm -23 "$T_SCRATCH/told" "$T_SCRATCH/listed" >"$T_SCRATCH/unlisted"
+    cat "$T_SCRATCH/unlisted"
+    test "$(wc -l <"$T_SCRATCH/told")" -ge 100 -a ! -s "$T_SCRATCH/unlisted"
+}
+for topology in quickstart aries-pair t3e-2x2x2; do
+    t_up ref "$topology"
+    check "every counter of $topology is in the reference" counters
+    "$PHW_SCRIPTS/down.sh" --lab "$LAB" >/dev/null 2>&1
+done
+
+# ---- The pages ----------------------------------------------------------------------------------
+
+# run_page PAGE ID: in a namespace of its own, so that what listens at a port finds it free.
+run_page() {
+    local dir=$T_SCRATCH/pages/${1//\//.}
+    # shellcheck disable=SC2016  # expanded there
+    exec unshare --net -- bash -c 'ip link set lo up; exec "$@"' in-netns \
+        python3 "$tools/blocks.py" "$src/$1" --dir "$dir" --id "$2" --name "$1" >"$dir.said" 2>&1
+}
+# Blocks find the sources' folders where a reader at their top does.
+prepare() {
+    local dir=$T_SCRATCH/pages/${1//\//.} folder
+    mkdir -p "$dir/page"
+    for folder in netns-scripts docs tests examples; do ln -s "$PHW_ROOT/$folder" "$dir/page/$folder"; done
+}
+pages=("$@")
+if (( ! $# )); then
+    mapfile -t pages < <(cd "$src" && grep -lE '^ *```console' -r --include='*.md' . | sed 's|^\./||' | sort)
+fi
+width=3 number=0
+# What still runs when this test is told to end takes its labs down.
+trap 'status=$?; kill $(jobs -p) 2>/dev/null; wait; (exit "$status"); t_finish' EXIT
+for page in "${pages[@]}"; do
+    [[ -f $src/$page ]] || { not_ok "$page" "there is no such page"; continue; }
+    prepare "$page"
+    while (( $(jobs -rp | wc -l) >= width )); do wait -n || true; done
+    (( ++number ))
+    run_page "$page" "$$p$number" &
+done
+wait || true
+commands=0 unrun=0
+for page in "${pages[@]}"; do
+    said=$T_SCRATCH/pages/${page//\//.}.said
+    [[ -s $said ]] || { not_ok "$page" "nothing was said of it"; continue; }
+    cat -- "$said"
+    ! grep -q '^not ok' "$said" || T_FAILED=1
+    grep -qvE '^(ok|not ok|#)' "$said" && { not_ok "$page" "the runner itself failed"; }
+    commands=$(( commands + $(grep -c '^ok' "$said" || true) )) unrun=$(( unrun + $(grep -c '^# not run' "$said" || true) ))
+done
+ok "$commands commands of ${#pages[@]} pages ran; $unrun blocks are not run, each with its reason"
