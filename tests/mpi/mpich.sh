@@ -93,7 +93,7 @@ entry() {
     local list=$1 program=$2 ranks=$3 status=0 begin name log why reason arguments variables seconds xfail
     words "${@:4}"
     name="$list/$program${arguments[*]:+ ${arguments[*]}}"
-    reason=${may_fail["$name"]:-${may_fail["$list/$program"]:-${xfail:+MPICH's own list expects it, $xfail}}}
+    reason=${may_fail["$name"]:-${may_fail["$list/$program"]:-${xfail:+the list itself expects it (xfail=$xfail)}}}
     log=$output/$list.$(( ++entries )).$program
     [[ " $* " != *" mem="* ]] || { leave_out "$name ($ranks)" "wants gigabytes of memory"; return; }
     (( ranks <= most )) || { leave_out "$name ($ranks)" "more than $most ranks"; return; }
