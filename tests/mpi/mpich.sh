@@ -4,7 +4,7 @@
 # DIR is MPICH's test/mpi as its configure and make left it (tests/mpi/get.sh fetches and builds one); LIST is pt2pt, rma,
 # coll, datatype (all four) or another of its directories. One line per entry of a list, as TAP does without numbers, with
 # its seconds. What mpich-expected-failures.txt names may fail, for the reason told there; where the reason begins with
-# "slow:", the test moves so much that it takes minutes here.
+# "slow:", the test moves so much that it takes minutes here. So may what the list itself marks with "xfail".
 #
 #   --ranks N       most ranks that an entry may ask for, else it is left out (16)
 #   --time S        seconds for an entry that has no limit of its own (180, as MPICH's runner has)
@@ -72,15 +72,17 @@ launch() {
     fi
 }
 
-# The entry's words: those of its program to $arguments, of its environment to $variables, its own limit to $seconds.
+# The entry's words: those of its program to $arguments, of its environment to $variables, its own limit to $seconds, and
+# whether MPICH itself expects it to fail to $xfail.
 words() {
     local word
-    arguments=() variables=() seconds=''
+    arguments=() variables=() seconds='' xfail=''
     for word in "$@"; do
         case $word in
             arg=*) arguments+=("${word#arg=}") ;;
             env=*) variables+=("${word#env=}") ;;
             timeLimit=*) seconds=${word#*=} ;;
+            xfail=*) xfail=${word#*=} ;;
         esac
     done
 }
@@ -88,10 +90,10 @@ words() {
 passed=0 failed=0 expected=0 left_out=0
 # entry LIST PROGRAM RANKS WORD...: one line of a list, run and reported.
 entry() {
-    local list=$1 program=$2 ranks=$3 status=0 begin name log why reason arguments variables seconds
+    local list=$1 program=$2 ranks=$3 status=0 begin name log why reason arguments variables seconds xfail
     words "${@:4}"
     name="$list/$program${arguments[*]:+ ${arguments[*]}}"
-    reason=${may_fail["$name"]:-${may_fail["$list/$program"]:-}}
+    reason=${may_fail["$name"]:-${may_fail["$list/$program"]:-${xfail:+the list itself expects it (xfail=$xfail)}}}
     log=$output/$list.$(( ++entries )).$program
     [[ " $* " != *" mem="* ]] || { leave_out "$name ($ranks)" "wants gigabytes of memory"; return; }
     (( ranks <= most )) || { leave_out "$name ($ranks)" "more than $most ranks"; return; }

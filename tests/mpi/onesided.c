@@ -137,6 +137,8 @@ static void busy(void)
         memset(memory, 0, bytes + 64);
         MPI_Win_unlock(rank, window);
     }
+    /* Who held the lock of all here, and waited, would keep the target out for ever. */
+    MPI_Barrier(MPI_COMM_WORLD);
     MPI_Win_lock_all(0, window);
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank == target) {

@@ -47,6 +47,11 @@ if ! check_mpi=$(mpicc -O1 -Wall -o "$T_SCRATCH/mpi_check" "$PHW_ROOT/tests/netn
 else
     check "twelve ranks: messages, collectives, one-sided operations" mpi "$T_SCRATCH/mpi_check" "$rounds"
     check "sixteen ranks at twelve network interfaces" mpi -n 16 "$T_SCRATCH/mpi_check" 2
+    if mpicc -O2 -o "$T_SCRATCH/onesided" "$PHW_ROOT/tests/mpi/onesided.c"; then
+        check "three ranks apart: puts, gets, additions, locks by libfabric's operations" one_sided 3 --with openmpi --apart "$T_SCRATCH/onesided"
+    else
+        not_ok "the one-sided program compiles" "mpicc fails"
+    fi
     if [[ -x ${PHITWIRE_MPICH:-/none}/bin/mpicc ]] && "$PHITWIRE_MPICH/bin/mpicc" -O2 -o "$T_SCRATCH/onesided_mpich" "$PHW_ROOT/tests/mpi/onesided.c"; then
         PATH=$PHITWIRE_MPICH/bin:$PATH check "MPICH: the same" one_sided 3 --with mpich "$T_SCRATCH/onesided_mpich"
         check "MPICH: all goes by messages where memory is not reached, and a target that computes keeps others waiting" waits_for_target

@@ -218,6 +218,26 @@ fn what_is_sent_twice_arrives_once() {
     }
 }
 
+/// A program that has sent all it had may end, while an acknowledgement to it has come half: its
+/// network interface then knows no handle for the rest. What it has sent is received all the same.
+#[test]
+fn what_was_sent_before_its_program_ended_is_received() {
+    let fake = Fake::start(2);
+    let mut all = all(&fake);
+    all[1].send(0, 9, 1, pattern(20, 1));
+    assert_eq!(wait(&mut all, 1).context, 1, "it is there, and unread");
+    all[0].send(1, 9, 2, pattern(20, 2));
+    let One { shared, endpoint } = &mut all[0];
+    endpoint.sent(shared, 0, Status::NoHandle);
+    assert!(all[0].errors().is_empty(), "whether it has ended is asked");
+    let (mut posted, into) = One::posted(3, 9, 20);
+    posted.from = Some(all[1].endpoint.address);
+    let One { shared, endpoint } = &mut all[0];
+    endpoint.receive(shared, true, posted, false);
+    while wait(&mut all, 0).context != 3 {}
+    assert_eq!(into.now(), pattern(20, 1));
+}
+
 /// Who asked for no acknowledgement yet may not wait for one, when more ends share the receives.
 #[test]
 fn a_window_that_shrinks_does_not_close() {

@@ -199,7 +199,11 @@ impl Endpoint {
         }
         // The other end takes what it has already for nothing: all of it may be sent again.
         let again = match status {
-            Status::NoReceive | Status::Busy => sending.since.elapsed() < PATIENCE,
+            // Without a handle: the program there ended, or gave up, when half of it had come. What it
+            // sent before that counts, and may lie here unread; whether it has ended is asked.
+            Status::NoReceive | Status::Busy | Status::NoHandle => {
+                sending.since.elapsed() < PATIENCE
+            }
             Status::Damaged | Status::Aborted | Status::TimedOut | Status::DamagedAnswer => {
                 sending.tries += 1;
                 let since = sending.since.elapsed();
