@@ -403,7 +403,7 @@ impl BlockTransferEngine {
                 failure: None,
                 handle: ANNOUNCE,
                 attempts: 0,
-                held: Active::held_back(what.owner, &what.transfer),
+                tells: Active::tells(what.owner, &what.transfer),
             });
             self.channels[index].sending = Some(slot);
             started = true;
