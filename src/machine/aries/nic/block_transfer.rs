@@ -138,6 +138,8 @@ pub(super) struct Active {
     /// Of a send: the handle that the target gave it.
     pub(super) handle: u16,
     pub(super) attempts: u32,
+    /// Of a send: whether no receive has been found for it yet.
+    pub(super) is_untaken: bool,
     /// Whether the last piece says that the block is there: see [`Active::tells`].
     pub(super) tells: bool,
 }
@@ -391,6 +393,7 @@ mod tests {
                 failure: None,
                 handle: ANNOUNCE,
                 attempts: 0,
+                is_untaken: false,
                 tells: false,
             };
             while active.left() > 0 {
