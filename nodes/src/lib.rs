@@ -35,6 +35,7 @@ pub mod description;
 pub mod door;
 pub mod driver;
 mod holding;
+mod home;
 pub mod interchange;
 pub mod io;
 pub mod ip;
