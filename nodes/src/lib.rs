@@ -38,6 +38,7 @@ pub mod description;
 pub mod door;
 pub mod driver;
 mod holding;
+mod home;
 mod http;
 pub mod interchange;
 pub mod io;

@@ -14,27 +14,41 @@ use super::stamp::{Found, LINE, Stamp};
 /// Which of the announced addresses, and which line of the block there.
 pub(crate) type Line = (u16, u32);
 
+/// What has come to one address.
+#[derive(Clone, Copy, Debug, Default)]
+struct Place {
+    /// The latest block of which a line has come.
+    newest: u32,
+    /// Lines of it that have come; damaged ones too, so that somebody looks at them.
+    came: u32,
+    /// Whether its last line, which says that it is there, was among them before it was.
+    is_awaited: bool,
+}
+
 /// What is known of the lines of one run's blocks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LateLines {
-    /// By address: the number of the latest block of which a line has come.
-    newest: Box<[u32]>,
+    places: Box<[Place]>,
+    /// Lines of a block.
+    lines: u32,
     /// Whole lines that are overwritten: of which block.
     overwritten: BTreeMap<Line, u32>,
 }
 
 impl LateLines {
-    /// None have come to so many addresses.
-    pub(crate) fn new(addresses: usize) -> Self {
+    /// None have come to so many addresses, of blocks of `size` bytes.
+    pub(crate) fn new(addresses: usize, size: u32) -> Self {
         Self {
-            newest: vec![0; addresses].into_boxed_slice(),
+            places: vec![Place::default(); addresses].into_boxed_slice(),
+            lines: size.div_ceil(LINE as u32),
             overwritten: BTreeMap::new(),
         }
     }
 
     /// A line of no more than [`LINE`] bytes is about to be written to `address` of `memory`, which
     /// is `line`. One too short to carry a number comes from a source that sends nothing after a
-    /// block of which it knows nothing.
+    /// block of which it knows nothing. The number of the block, if it was awaited and is all there
+    /// with this line.
     #[inline]
     pub(crate) fn comes(
         &mut self,
@@ -42,18 +56,36 @@ impl LateLines {
         (address, line): (u64, Line),
         data: &[u8],
         memory: &Memory,
-    ) {
-        let Some(newest) = self.newest.get(usize::from(line.0)) else {
-            return;
-        };
-        match Stamp::claimed_number(*newest, data) {
-            Some(number) if number != *newest => {
+    ) -> Option<u32> {
+        let place = self.places.get_mut(usize::from(line.0))?;
+        match Stamp::claimed_number(place.newest, data) {
+            Some(number) if number != place.newest => {
                 self.of_another(stamp, (address, line), number, data, memory);
             }
-            _ if self.overwritten.is_empty() => {}
             _ => {
-                self.overwritten.remove(&line);
+                place.came = place.came.saturating_add(1);
+                if !self.overwritten.is_empty() {
+                    self.overwritten.remove(&line);
+                }
             }
+        }
+        let place = &mut self.places[usize::from(line.0)];
+        let is_there = place.is_awaited && place.came >= self.lines;
+        // Told once: late lines of earlier blocks may follow.
+        place.is_awaited &= !is_there;
+        is_there.then_some(place.newest)
+    }
+
+    /// The last line of block `number` has said that all of it is there. Whether that is so; else
+    /// [`comes`](Self::comes) tells when it is.
+    pub(crate) fn is_whole(&mut self, place: u16, number: u32) -> bool {
+        match self.places.get_mut(usize::from(place)) {
+            Some(place) if place.newest == number => {
+                place.is_awaited = place.came < self.lines;
+                !place.is_awaited
+            }
+            // Whoever judges it sees that it is late.
+            _ => true,
         }
     }
 
@@ -67,28 +99,34 @@ impl LateLines {
         data: &[u8],
         memory: &Memory,
     ) {
+        let place = &mut self.places[usize::from(line.0)];
         if !stamp.matches(address, number, data) {
-            // Damaged, or of another run.
+            let is_damaged = !stamp.is_of_another_run(address, data);
+            place.came = place.came.saturating_add(is_damaged.into());
             return;
         }
-        let newest = &mut self.newest[usize::from(line.0)];
-        if is_before(*newest, number) {
-            *newest = number;
+        let newest = place.newest;
+        if is_before(newest, number) {
+            *place = Place {
+                newest: number,
+                came: 1,
+                is_awaited: false,
+            };
             self.overwritten.remove(&line);
             return;
         }
         let mut before = [0; LINE];
         let before = &mut before[..data.len().min(LINE)];
-        if memory.read(address, before).is_ok() && stamp.matches(address, *newest, before) {
-            self.overwritten.insert(line, *newest);
+        if memory.read(address, before).is_ok() && stamp.matches(address, newest, before) {
+            self.overwritten.insert(line, newest);
         }
     }
 
     /// Whether lines of a later block than `number` have come to its address: it cannot be judged
     /// any more.
     pub(crate) fn is_outdated(&self, place: u16, number: u32) -> bool {
-        let newest = self.newest.get(usize::from(place));
-        newest.is_some_and(|&newest| is_before(number, newest))
+        let place = self.places.get(usize::from(place));
+        place.is_some_and(|place| is_before(number, place.newest))
     }
 
     /// Whether `line` of block `number` was there, and one of an earlier block has overwritten it.

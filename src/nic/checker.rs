@@ -329,6 +329,7 @@ impl Checker {
         }
         let old = self.flows[index].take();
         self.checked -= freed;
+        let blocks = if announcement.is_block() { checked } else { 0 };
         let stamp = Stamp::of_run(announcement.run, announcement.nonce, source, target);
         match announcement.op {
             Operation::Put => {}
@@ -342,7 +343,7 @@ impl Checker {
             announcement,
             stamp,
             turns: Turns::new(checked),
-            late: LateLines::new(if announcement.is_block() { checked } else { 0 }),
+            late: LateLines::new(blocks, announcement.size),
             counts,
             short: old.map_or_else(VecDeque::new, |flow| flow.into_short()),
         }));
@@ -429,18 +430,25 @@ impl Checker {
 
 impl Checker {
     /// Looks at a write of `data` to `address` that came from `source` and is still to be made in
-    /// `memory`, where runs may have blocks: what it overwrites counts.
+    /// `memory`, where runs may have blocks: what it overwrites counts. The address number and the
+    /// number of the block to be [judged](Self::block) when it is made: the last line of that has
+    /// come before others of it, and this one is the last of those.
     #[inline]
-    pub(crate) fn line(&mut self, source: u32, address: u64, data: &[u8], memory: &Memory) {
-        if let Some(Some(flow)) = self.flows.get_mut(source as usize)
-            && let Some(line) = flow.line_of(address, data)
-        {
-            flow.late.comes(flow.stamp, (address, line), data, memory);
-        }
+    pub(crate) fn line(
+        &mut self,
+        source: u32,
+        address: u64,
+        data: &[u8],
+        memory: &Memory,
+    ) -> Option<(u32, u32)> {
+        let flow = self.flows.get_mut(source as usize)?.as_deref_mut()?;
+        let line = flow.line_of(address, data)?;
+        let number = flow.late.comes(flow.stamp, (address, line), data, memory)?;
+        Some((line.0.into(), number))
     }
 
-    /// Judges the block whose last line, `data`, has been written to `address` of `memory`, and all
-    /// of which is said to be there. False if that is no place for a line of a block of `source`.
+    /// Judges the block whose last line, `data`, has been written to `address` of `memory`, as soon
+    /// as all others are there. False if that is no place for a line of a block of `source`.
     pub(crate) fn last_line(
         &mut self,
         source: u32,
@@ -448,7 +456,7 @@ impl Checker {
         data: &[u8],
         memory: &Memory,
     ) -> bool {
-        let Some(Some(flow)) = self.flows.get(source as usize) else {
+        let Some(Some(flow)) = self.flows.get_mut(source as usize) else {
             return false;
         };
         let Some((place, _)) = flow.line_of(address, data) else {
@@ -458,7 +466,10 @@ impl Checker {
         let number = Stamp::claimed_number(next, data);
         let counts = &mut self.runs[flow.counts];
         match number.filter(|&number| flow.stamp.matches(address, number, data)) {
-            Some(number) => self.block(source, place.into(), number, memory),
+            Some(number) if flow.late.is_whole(place, number) => {
+                self.block(source, place.into(), number, memory);
+            }
+            Some(_) => {}
             None if flow.stamp.is_of_another_run(address, data) => {
                 self.stragglers += 1;
                 counts.stale += 1;

@@ -11,8 +11,12 @@ impl Bench {
             let line = all.next();
             let line = &line[..(size - at).min(LINE as u64) as usize];
             if which.contains(&(at / 64)) {
-                self.checker.line(SOURCE, BASE + at, line, &self.memory);
-                self.memory.write(BASE + at, line).unwrap();
+                let at = BASE + at;
+                let whole = self.checker.line(SOURCE, at, line, &self.memory);
+                self.memory.write(at, line).unwrap();
+                if let Some((place, number)) = whole {
+                    self.checker.block(SOURCE, place, number, &self.memory);
+                }
             }
         }
     }
@@ -147,14 +151,37 @@ fn a_block_is_judged_when_its_last_line_says_that_it_is_there() {
     bad[1] ^= 1;
     assert!(says(&mut bench, &bad[..8]));
     assert_eq!(bench.report(1).corrupted, 1);
-    // A line that is not there.
-    bench.lines(4, &[0, 2]);
+    // Lines that come behind it: it is judged when it has all.
+    bench.lines(4, &[2]);
     assert!(says(&mut bench, &last(stamp, 4)[..8]));
+    for (line, delivered) in [(0, 2), (1, 3)] {
+        bench.lines(4, &[line]);
+        assert_eq!(bench.report(1).delivered, delivered);
+    }
+    // A late line of an earlier block does not have it judged again.
+    bench.lines(3, &[0]);
+    assert_eq!(bench.report(1).delivered, 3);
+    assert_eq!(bench.report(1).duplicated, 1);
+    // One that never comes, and one that comes damaged.
+    bench.lines(5, &[0, 2]);
+    assert!(says(&mut bench, &last(stamp, 5)[..8]));
     let report = bench.report(1);
-    assert_eq!((report.delivered, report.corrupted), (2, 2), "{report:?}");
+    assert_eq!((report.delivered, report.corrupted), (3, 1), "{report:?}");
+    let mut damaged = stamp.lines(BASE + 64, 5).next();
+    for at in [63, 1] {
+        damaged[at] ^= 1;
+        let whole = bench
+            .checker
+            .line(SOURCE, BASE + 64, &damaged, &bench.memory);
+        bench.memory.write(BASE + 64, &damaged).unwrap();
+        assert_eq!(whole, (at == 63).then_some((0, 5)), "byte {at}");
+    }
+    bench.checker.block(SOURCE, 0, 5, &bench.memory);
+    let report = bench.report(1);
+    assert_eq!((report.delivered, report.corrupted), (3, 2), "{report:?}");
     // Elsewhere events are events.
     let (checker, memory) = (&mut bench.checker, &bench.memory);
-    let line = last(stamp, 5);
+    let line = last(stamp, 6);
     assert!(!checker.last_line(SOURCE, BASE + 193, &line, memory));
     assert!(!checker.last_line(SOURCE, BASE + 4 * 256, &line, memory));
     assert!(!checker.last_line(SOURCE + 1, BASE + 192, &line, memory));

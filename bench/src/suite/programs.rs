@@ -92,6 +92,8 @@ struct Run<'a> {
     /// Of additions: what each word is.
     added: Vec<u64>,
     next_number: u64,
+    /// All messages before it have come.
+    oldest: u64,
     latency: Latencies,
     result: RateResult,
     data: Vec<u8>,
@@ -248,6 +250,7 @@ impl<'a> Run<'a> {
             places: vec![place; window],
             added: vec![0; window],
             next_number: 1,
+            oldest: 1,
             latency: Latencies::default(),
             result: RateResult {
                 size,
@@ -386,7 +389,11 @@ impl<'a> Run<'a> {
             let is_whole = status == Status::Done && bytes == self.size;
             match self.number_of_found().filter(|_| is_whole) {
                 Some(number) if !arrived.insert(number) => self.result.duplicated += 1,
-                Some(_) => {}
+                Some(_) => {
+                    while arrived.contains(&self.oldest) {
+                        self.oldest += 1;
+                    }
+                }
                 None => self.result.corrupted += 1,
             }
             self.receive(slot)?;
@@ -395,7 +402,7 @@ impl<'a> Run<'a> {
     }
 
     /// Which of the last messages was found: short ones may look like several, of which the oldest
-    /// is meant.
+    /// is meant that has not come.
     fn number_of_found(&mut self) -> Option<u64> {
         let from = self
             .next_number
@@ -403,7 +410,9 @@ impl<'a> Run<'a> {
             .max(1);
         let first = self.found.len().min(8);
         let mut word = [0; 8];
-        for number in from..self.next_number {
+        let oldest = self.oldest.max(from);
+        // Most come nearly in their turn: those that have come before are looked at last.
+        for number in (oldest..self.next_number).chain(from..oldest) {
             fill(number, &mut word[..first]);
             if word[..first] == self.found[..first] {
                 fill(number, &mut self.data);

@@ -138,8 +138,10 @@ pub(super) struct Active {
     /// Of a send: the handle that the target gave it.
     pub(super) handle: u16,
     pub(super) attempts: u32,
-    /// Bytes of the last piece, where that is the last packet: see [`Active::held_back`].
-    pub(super) held: u8,
+    /// Of a send: whether no receive has been found for it yet.
+    pub(super) is_untaken: bool,
+    /// Whether the last piece says that the block is there: see [`Active::tells`].
+    pub(super) tells: bool,
 }
 
 /// A packet of a transfer, but for its data.
@@ -156,23 +158,23 @@ pub(super) struct Piece {
 }
 
 impl Active {
-    /// Bytes that have not been asked for, without what is held back.
+    /// Bytes that have not been asked for.
     pub(super) fn left(&self) -> u64 {
-        self.what.transfer.length - u64::from(self.held) - self.next
+        self.what.transfer.length - self.next
     }
 
-    /// Of a block of a traffic run: bytes of the last piece, if it goes out when all others have
-    /// been answered, and says itself that the block is there. It is whole enough to tell which.
-    pub(super) fn held_back(owner: TransferOwner, transfer: &BlockTransfer) -> u8 {
+    /// Of a block of a traffic run: whether its last piece says itself that the block is there. It
+    /// is whole enough to tell which, and its target counts the pieces, so that it need not wait
+    /// for the answers to all others.
+    pub(super) fn tells(owner: TransferOwner, transfer: &BlockTransfer) -> bool {
         let BlockOperation::Put { offset, .. } = transfer.operation else {
-            return 0;
+            return false;
         };
         let end = offset + transfer.length;
         let last = end.wrapping_sub(1) % PIECE + 1;
-        let tells = transfer.event.is_some()
+        transfer.event.is_some()
             && owner == TransferOwner::Run
-            && (u64::from(NUMBERED_BYTES)..transfer.length).contains(&last);
-        if tells { last as u8 } else { 0 }
+            && (u64::from(NUMBERED_BYTES)..transfer.length).contains(&last)
     }
 
     /// Whether a packet follows when all pieces have ended.
@@ -181,7 +183,7 @@ impl Active {
             operation, event, ..
         } = self.what.transfer;
         match (operation, self.failure) {
-            (BlockOperation::Put { .. }, None) => event.is_some(),
+            (BlockOperation::Put { .. }, None) => event.is_some() && !self.tells,
             (BlockOperation::Send { .. }, failure) => failure.is_some(),
             _ => false,
         }
@@ -246,14 +248,11 @@ impl Active {
                     },
                 }
             }
-            BlockOperation::Put { handle, key, .. } => Piece::of_data(
-                Command::Put { event: false },
-                handle,
-                key,
-                address,
-                take,
-                local,
-            ),
+            BlockOperation::Put { handle, key, .. } => {
+                let event = self.tells && u64::from(take) == self.left();
+                let command = Command::Put { event };
+                Piece::of_data(command, handle, key, address, take, local)
+            }
             BlockOperation::Send { .. } => unreachable!("it has no offset"),
         }
     }
@@ -273,28 +272,8 @@ impl Active {
         }
     }
 
-    /// The last packet: the event of a put, the last piece of a run's block, or the end of a send
-    /// that failed.
+    /// The last packet: the event of a put, or the end of a send that failed.
     pub(super) fn end(&self, data: &mut [u8; MAX_DATA]) -> Piece {
-        let BlockTransfer {
-            operation, local, ..
-        } = self.what.transfer;
-        if let BlockOperation::Put {
-            handle,
-            key,
-            offset,
-        } = operation
-            && self.held > 0
-        {
-            return Piece::of_data(
-                Command::Put { event: true },
-                handle,
-                key,
-                offset + self.next,
-                self.held,
-                local + self.next,
-            );
-        }
         let (command, handle, sent) = match self.what.transfer.operation {
             BlockOperation::Put { handle, .. } | BlockOperation::Get { handle, .. } => {
                 let word = self.what.transfer.event.unwrap_or(0).to_be_bytes();
@@ -414,7 +393,8 @@ mod tests {
                 failure: None,
                 handle: ANNOUNCE,
                 attempts: 0,
-                held: 0,
+                is_untaken: false,
+                tells: false,
             };
             while active.left() > 0 {
                 let piece = active.piece();

@@ -37,8 +37,11 @@ const MAX_UNDER_WAY: usize = 128;
 const _: () = assert!(MAX_UNDER_WAY <= u8::MAX as usize, "slots have eight bits");
 /// Sends under way: a target has room for so many messages that arrive, and some of others.
 const MAX_SENDS: usize = MAX_ARRIVING * 3 / 4;
-/// Those of one owner: what waits for a receive that nobody posts leaves room for others'.
-const MAX_SENDS_OF_ONE: u8 = 16;
+/// Those of one owner that no receive has been found for yet: what waits for one that nobody posts
+/// leaves room for others'.
+const MAX_UNTAKEN_OF_ONE: u8 = 16;
+/// The same while no send waits for a receive: those that announce themselves are on their way.
+const MAX_ANNOUNCED_OF_ONE: u8 = 32;
 /// What takes turns: the channels, and sends that have left theirs.
 const LANES: usize = CHANNELS + 1;
 /// Requests in front of the link above which transfers add none, so that single requests do not
@@ -138,9 +141,9 @@ pub(crate) struct BlockTransferEngine {
     waiting: Vec<u8>,
     /// Slots whose bytes are not there any more.
     unread: Vec<u8>,
-    /// Sends under way, in all and by owner.
+    /// Sends under way, in all, and by owner those that no receive has been found for.
     sends: usize,
-    sends_of: [u8; 1 << u8::BITS],
+    untaken_of: [u8; 1 << u8::BITS],
     turn: usize,
     serial: u64,
     in_flight: u32,
@@ -163,7 +166,7 @@ impl BlockTransferEngine {
             waiting: Vec::new(),
             unread: Vec::new(),
             sends: 0,
-            sends_of: [0; 1 << u8::BITS],
+            untaken_of: [0; 1 << u8::BITS],
             turn: 0,
             serial: 0,
             in_flight: 0,
@@ -354,26 +357,19 @@ impl BlockTransferEngine {
     /// What a channel is to begin next, and its place in the queue: the first of those that may.
     /// Sends that wait for others to end are passed over; a fence is not.
     fn first_to_start(&self, channel: usize) -> Option<(usize, Queued)> {
+        let bounds = [MAX_UNTAKEN_OF_ONE, MAX_ANNOUNCED_OF_ONE];
+        let most_untaken = bounds[usize::from(self.waiting.is_empty())];
         for (at, what) in self.channels[channel].queue.iter().enumerate() {
             if what.transfer.fence {
                 let is_alone = self.open.first() == Some(&what.serial);
                 return is_alone.then_some((at, *what));
             }
-            let is_held_up =
-                self.sends == MAX_SENDS || self.sends_of[what.owner.index()] == MAX_SENDS_OF_ONE;
-            if !(what.is_send() && is_held_up) {
+            let untaken = self.untaken_of[what.owner.index()];
+            if !what.is_send() || self.sends < MAX_SENDS && untaken < most_untaken {
                 return Some((at, *what));
             }
         }
         None
-    }
-
-    fn count_send(&mut self, what: &Queued, change: i8) {
-        if what.is_send() {
-            let of_one = &mut self.sends_of[what.owner.index()];
-            *of_one = of_one.wrapping_add_signed(change);
-            self.sends = self.sends.wrapping_add_signed(change.into());
-        }
     }
 
     /// Lets a channel that sends nothing begin its next transfer, if no fence forbids it. Whether
@@ -387,7 +383,10 @@ impl BlockTransferEngine {
         {
             self.channels[index].queue.remove(at);
             let is_send = what.is_send();
-            self.count_send(&what, 1);
+            if is_send {
+                self.sends += 1;
+                self.untaken_of[what.owner.index()] += 1;
+            }
             let stage = match is_send {
                 true => Stage::Announcing(now),
                 false => Stage::Streaming,
@@ -403,7 +402,8 @@ impl BlockTransferEngine {
                 failure: None,
                 handle: ANNOUNCE,
                 attempts: 0,
-                held: Active::held_back(what.owner, &what.transfer),
+                is_untaken: is_send,
+                tells: Active::tells(what.owner, &what.transfer),
             });
             self.channels[index].sending = Some(slot);
             started = true;
@@ -559,6 +559,10 @@ impl BlockTransferEngine {
     /// Goes to the next stage, or ends the transfer, when nothing is outstanding and nothing left.
     fn proceed(&mut self, slot: u8, transactions: &mut Transactions) {
         let active = self.slots.get(slot);
+        if active.is_untaken && active.stage >= Stage::Streaming {
+            active.is_untaken = false;
+            self.untaken_of[active.what.owner.index()] -= 1;
+        }
         if active.outstanding > 0 {
             return;
         }
@@ -579,7 +583,7 @@ impl BlockTransferEngine {
         if active.stage == Stage::Ended {
             self.leave_channel(slot);
             transactions.release(active.ssid);
-            self.count_send(&active.what, -1);
+            self.sends -= usize::from(active.what.is_send());
             self.ended.push_back(TransferEnded {
                 owner: active.what.owner,
                 transfer: active.what.transfer,

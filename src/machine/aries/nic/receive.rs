@@ -27,7 +27,7 @@ pub(crate) const ANNOUNCE: u16 = HANDLES;
 /// Receives that may be posted and wait.
 pub const MAX_RECEIVES: usize = 1024;
 /// Messages that may be arriving at once.
-pub const MAX_ARRIVING: usize = 32;
+pub const MAX_ARRIVING: usize = 64;
 const ARRIVING_BITS: u32 = MAX_ARRIVING.trailing_zeros();
 /// Generations of a handle: those that keep clear of [`ANNOUNCE`] and of all ones.
 const GENERATIONS: u16 = (1 << (12 - ARRIVING_BITS)) - 1;

@@ -222,14 +222,19 @@ impl Responder {
     fn put(&mut self, request: &Request, data: &[u8], event: bool) -> Result<usize, Status> {
         let at = self.locate(request, data.len(), Access::Put)?;
         let source = request.source.bits();
+        let mut whole = None;
         if request.mdh == RUN_DOMAIN {
             let memory = self.memory.memory();
-            self.checker.line(source, request.address, data, memory);
+            whole = self.checker.line(source, request.address, data, memory);
         }
         let written = self.memory.write(at, data);
         written.map_err(|_| Status::OutOfBounds)?;
         if request.mdh == RUN_DOMAIN {
             self.checker.put(source, request.address, data);
+        }
+        if let Some((place, number)) = whole {
+            let memory = self.memory.memory();
+            self.checker.block(source, place, number, memory);
         }
         if event && !self.is_last_line(request, data) {
             let event = TargetEvent::Put {
@@ -244,7 +249,8 @@ impl Responder {
         Ok(0)
     }
 
-    /// Whether that was the last line of a block of a traffic run, all of which is there.
+    /// Whether that was the last line of a block of a traffic run, which is judged when it is all
+    /// there.
     fn is_last_line(&mut self, request: &Request, data: &[u8]) -> bool {
         let (source, memory) = (request.source.bits(), self.memory.memory());
         request.mdh == RUN_DOMAIN
