@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::nearest::did_you_mean;
 use crate::run_dir::LabDir;
 
 /// Where `ip netns` keeps the namespaces that it made.
@@ -33,13 +34,15 @@ pub enum LinksError {
     Loopback(String),
     /// No link goes by that name.
     #[error(
-        "lab `{lab}` has no link `{which}`: name all, a link's id, NODE:PORT, NODE-NODE or NODE"
+        "lab `{lab}` has no link `{which}`: name all, a link's id, NODE:PORT, NODE-NODE or NODE{near}"
     )]
     NoLink {
         /// The lab.
         lab: String,
         /// What was asked for.
         which: String,
+        /// What may have been meant.
+        near: String,
     },
 }
 
@@ -112,10 +115,27 @@ pub fn links(dir: &LabDir, chosen: &[String]) -> Result<Vec<LabLink>, LinksError
         .find(|which| !all.iter().any(|link| link.is(which)))
     {
         let which = which.clone();
-        return Err(LinksError::NoLink { lab, which });
+        let near = did_you_mean(&which, &names_of(&all));
+        return Err(LinksError::NoLink { lab, which, near });
     }
     let is_chosen = |link: &LabLink| chosen.is_empty() || chosen.iter().any(|which| link.is(which));
     Ok(all.into_iter().filter(is_chosen).collect())
+}
+
+/// Everything that names some of the links.
+fn names_of(links: &[LabLink]) -> Vec<String> {
+    let named = |link: &LabLink| {
+        let [a, b] = &link.ends;
+        let ends = [a, b]
+            .into_iter()
+            .flat_map(|end| [end.node.clone(), format!("{}:{}", end.node, end.port)]);
+        let both = [
+            format!("{}-{}", a.node, b.node),
+            format!("{}-{}", b.node, a.node),
+        ];
+        ends.chain(both).collect::<Vec<_>>()
+    };
+    links.iter().flat_map(named).collect()
 }
 
 /// The links of a plan, as `phitwire topology plan` prints it, or which line is wrong.

@@ -82,8 +82,7 @@ impl Script {
 pub fn run(args: LabArgs) -> miette::Result<ExitCode> {
     let (file, words) = args.script.parts();
     let own = env::current_exe().ok();
-    let scripts = scripts(env::var_os(SCRIPTS).map(PathBuf::from), own.as_deref())?;
-    let script = scripts.join(file);
+    let script = find_scripts()?.join(file);
     let mut command = Command::new(&script);
     command.args(words);
     // The lab runs this build, not another one that the scripts would make first.
@@ -95,6 +94,15 @@ pub fn run(args: LabArgs) -> miette::Result<ExitCode> {
     }
     let error = command.exec();
     Err(miette!("{}: {error}", script.display()))
+}
+
+/// Where the lab scripts are, for commands beside this one.
+///
+/// # Errors
+/// When there are none.
+pub fn find_scripts() -> miette::Result<PathBuf> {
+    let own = env::current_exe().ok();
+    scripts(env::var_os(SCRIPTS).map(PathBuf::from), own.as_deref())
 }
 
 /// Where the scripts are: where the environment says, beside the sources that this command was

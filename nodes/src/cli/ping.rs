@@ -1,17 +1,20 @@
 //! `phitwire ping`: whether a network interface answers another one, and how fast.
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use miette::miette;
-use phitwire::nic::{ProbeOutcome, ProbeSpec};
+use phitwire::nic::{LatencyCounts, ProbeOutcome, ProbeSpec};
 use serde_json::{Value, json};
 
 use super::print;
 use super::trace::ProbeArgs;
 use crate::control::Client;
+use crate::hgrm;
 use crate::stop::Stop;
 use crate::trace::live::{self, Lab, words};
 
@@ -41,6 +44,9 @@ pub struct PingArgs {
     /// Milliseconds after which one counts as lost
     #[arg(long, value_name = "MS", default_value_t = 2_000, value_parser = clap::value_parser!(u64).range(1..=60_000))]
     wait: u64,
+    /// Write the round trips in HdrHistogram's text format, in microseconds
+    #[arg(long, value_name = "FILE.hgrm")]
+    hgrm: Option<PathBuf>,
     #[command(flatten)]
     probe: ProbeArgs,
     /// Print the summary as JSON, and nothing else
@@ -89,6 +95,18 @@ impl Tally {
         let (least, most) = (trips.iter().min()?, trips.iter().max()?);
         let mean = trips.iter().sum::<u64>() as f64 / trips.len() as f64;
         Some([*least as f64 / 1e3, mean / 1e3, *most as f64 / 1e3])
+    }
+
+    /// How often each round trip came.
+    fn counts(&self) -> LatencyCounts {
+        let mut counts = BTreeMap::new();
+        for &ns in &self.round_trips_ns {
+            *counts.entry(ns).or_insert(0) += 1;
+        }
+        LatencyCounts {
+            max_ns: counts.keys().next_back().copied().unwrap_or(0),
+            buckets: counts.into_iter().collect(),
+        }
     }
 
     fn json(&self, args: &PingArgs) -> Value {
@@ -167,6 +185,10 @@ pub fn run(args: &PingArgs) -> miette::Result<ExitCode> {
         true => format!("{:#}\n", tally.json(args)),
         false => tally.text(args),
     })?;
+    if let Some(file) = &args.hgrm {
+        hgrm::write(file, [(String::new(), &tally.counts())], 1e3)
+            .map_err(|(file, error)| miette!("cannot write {}: {error}", file.display()))?;
+    }
     Ok(match tally.answered {
         0 => ExitCode::FAILURE,
         _ => ExitCode::SUCCESS,
