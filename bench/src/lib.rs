@@ -2,8 +2,9 @@
 //!
 //! [`msgrate`] measures message rate and latency of a running lab, with every message verified; it
 //! is the library of the `phitwire-msgrate` command, as [`suite`] is that of `phitwire-bench`:
-//! latency, bandwidth, random updates and collective operations. The microbenchmarks are under
+//! latency, bandwidth, random updates and collective operations; [`plot`] draws what both find. The microbenchmarks are under
 //! `benches/`.
 
 pub mod msgrate;
+pub mod plot;
 pub mod suite;
