@@ -21,6 +21,9 @@
 //! - [`watch`] says how a running network stands, again and again;
 //! - [`capture`] hears what passes the links of a lab and writes it down;
 //! - [`trace`] puts the way of a packet together from what routers tell of it;
+//! - [`chart`] draws figures over figures;
+//! - [`hgrm`] writes latencies for HdrHistogram's plotters;
+//! - [`schema`] says what commands print as JSON;
 //! - [`sim`] runs whole networks in virtual time, on any number of threads;
 //! - [`cli`] is the `phitwire` command.
 //!
@@ -31,12 +34,14 @@
 #![deny(unsafe_op_in_unsafe_fn)]
 
 pub mod capture;
+pub mod chart;
 pub mod cli;
 pub mod clock;
 pub mod control;
 pub mod description;
 pub mod door;
 pub mod driver;
+pub mod hgrm;
 mod holding;
 mod home;
 mod http;
@@ -51,6 +56,7 @@ pub mod output;
 pub mod process;
 pub mod recording;
 pub mod run_dir;
+pub mod schema;
 pub mod sim;
 pub mod stop;
 pub mod throttle;

@@ -11,9 +11,15 @@ pub fn nearest<'a, N: AsRef<str>>(written: &str, names: &'a [N]) -> Option<&'a s
         .map(|(_, name)| name)
 }
 
+/// `; did you mean NAME?`, or nothing.
+pub fn did_you_mean<N: AsRef<str>>(written: &str, names: &[N]) -> String {
+    let near = nearest(written, names).filter(|near| *near != written);
+    near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::nearest;
+    use super::{did_you_mean, nearest};
 
     #[test]
     fn a_slip_finds_its_name_and_nonsense_finds_none() {
@@ -22,6 +28,8 @@ mod tests {
         assert_eq!(nearest("cihp.cycle", &names), Some("chip.cycle"));
         assert_eq!(nearest("nci10", &names), Some("nic10"));
         assert_eq!(nearest("elephant", &names), None);
+        assert_eq!(did_you_mean("nci10", &names), "; did you mean `nic10`?");
+        assert_eq!(did_you_mean("nic10", &names), "");
         assert_eq!(nearest("x", &[] as &[&str]), None);
     }
 }

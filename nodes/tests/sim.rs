@@ -132,6 +132,142 @@ fn a_sweep_is_an_array_and_a_drawing() {
 }
 
 #[test]
+fn what_was_measured_is_drawn_again_without_simulating() {
+    let scratch = tempfile::tempdir().expect("a scratch directory");
+    let file = |name: &str| scratch.path().join(name);
+    let (table, plot, again) = (file("curve.csv"), file("curve.svg"), file("again.svg"));
+    let words = format!(
+        "r1-32 --load 0.3..0.9:0.3 --traffic hotspot:3,4:20 --warmup 200 --measure 800 --seeds 3 --csv {} \
+         --plot {}",
+        table.display(),
+        plot.display()
+    );
+    assert!(sim(&words).status.success());
+    let plotted = |files: &[&std::path::Path]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_phitwire"));
+        command.arg("plot").args(files).arg("-o").arg(&again);
+        command.output().expect("the command runs")
+    };
+    assert!(plotted(&[&table]).status.success());
+    let [first, second] = [&plot, &again].map(|file| std::fs::read_to_string(file).expect("it"));
+    // The table is rounded, which moves some points by a pixel.
+    let words = |text: &str| {
+        let lines = text.lines().filter(|line| !line.starts_with('<'));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(words(&first), words(&second));
+    for said in [
+        "means over 3 seeds",
+        "95 % interval over seeds",
+        "past saturation: queues grow,",
+    ] {
+        assert!(first.contains(said), "{said}");
+    }
+    let lines = std::fs::read_to_string(&table).expect("the table");
+    assert!(
+        lines.lines().all(|line| line.split(',').count() >= 24),
+        "{lines}"
+    );
+    let other = file("other.csv");
+    let words = format!(
+        "r1-4 --load 0.3 --warmup 0 --measure 100 --csv {}",
+        other.display()
+    );
+    assert!(sim(&words).status.success());
+    let refused = plotted(&[&table, &other]);
+    assert!(!refused.status.success());
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(said.contains("are of r1-4: uniform traffic"), "{said}");
+    std::fs::write(&other, "a,b\n1,2\n").expect("a file");
+    let said = String::from_utf8_lossy(&plotted(&[&other]).stderr).into_owned();
+    assert!(said.contains("missing field"), "{said}");
+}
+
+/// What the command prints is as its schema says; words apart by spaces.
+fn as_schema(name: &str, words: &str) {
+    let phitwire = || Command::new(env!("CARGO_BIN_EXE_phitwire"));
+    let printed = phitwire()
+        .args(words.split_whitespace())
+        .output()
+        .expect("it runs");
+    assert!(printed.status.success(), "{words}: {printed:?}");
+    let scratch = tempfile::tempdir().expect("a scratch directory");
+    let file = scratch.path().join("value.json");
+    std::fs::write(&file, &printed.stdout).expect("a file");
+    let checked = phitwire()
+        .args(["schema", name, "--check"])
+        .arg(&file)
+        .output();
+    let checked = checked.expect("it runs");
+    let said = String::from_utf8_lossy(&checked.stdout);
+    assert!(checked.status.success(), "{words}: {said}");
+}
+
+#[test]
+fn outputs_are_as_their_schemas_say() {
+    let short = "--warmup 100 --measure 200 --json";
+    for words in [
+        "r1-32 --load 0.2",
+        "r1-32 --load 0.2..0.4:0.2 --seeds 2",
+        "quickstart --load 0.1 --links encoded",
+        "aries-2x1x2x1:1 --load 0.2 --routing minimal,valiant",
+        "t3e-2x2x2 --load 0.2 --channels optimised,time-of-crossing",
+        "r1-32 --load 0.000001 --seeds 2",
+    ] {
+        as_schema("sim", &format!("sim {words} {short}"));
+    }
+    let fault = [
+        "sim",
+        "quickstart",
+        "--fault",
+        "link 0 down at 100ns for 100ns",
+        "--json",
+    ];
+    let run = Command::new(env!("CARGO_BIN_EXE_phitwire"));
+    let printed = { run }
+        .args(fault)
+        .args(["--warmup", "100", "--measure", "200"])
+        .output();
+    let value: Value = serde_json::from_slice(&printed.expect("it runs").stdout).expect("JSON");
+    assert!(value["faults"].is_array());
+    as_schema("route", "route quickstart nic0 nic7 --json");
+    as_schema("route", "route aries-3x4 nic0 nic11 --json");
+    as_schema("route", "route t3e-2x2x2 nic0 nic7 --json");
+    as_schema("soak", "soak --seeds 1..1 --json");
+}
+
+#[test]
+fn latencies_are_written_for_hdrhistogram() {
+    let scratch = tempfile::tempdir().expect("a scratch directory");
+    let file = scratch.path().join("lat.hgrm");
+    let words = format!(
+        "r1-32 --load 0.3 --warmup 200 --measure 2000 --json --hgrm {}",
+        file.display()
+    );
+    let value = json(&words);
+    let text = std::fs::read_to_string(&file).expect("the file");
+    let last = text
+        .lines()
+        .rfind(|line| !line.starts_with('#'))
+        .expect("a line");
+    let cells: Vec<f64> = last
+        .split_whitespace()
+        .map(|cell| cell.parse().expect("a number"))
+        .collect();
+    assert_eq!(cells[1], 1.0);
+    assert_eq!(Some(cells[2]), value["packets_measured"].as_f64());
+    assert_eq!(Some(cells[0]), value["latency_cycles"]["max"].as_f64());
+    let words = format!(
+        "r1-32 --load 0.2..0.4:0.2 --warmup 0 --measure 200 --hgrm {}",
+        file.display()
+    );
+    std::fs::remove_file(&file).expect("it is there");
+    assert!(sim(&words).status.success());
+    let there = |name: &str| scratch.path().join(name).exists();
+    assert!(there("lat-0.2.hgrm") && there("lat-0.4.hgrm") && !there("lat.hgrm"));
+}
+
+#[test]
 fn options_of_a_machine_are_said_and_compared() {
     let words = "--warmup 100 --measure 500 --json";
     let one = json(&format!("quickstart --link-cycles 7 --grain flit {words}"));

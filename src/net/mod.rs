@@ -54,7 +54,7 @@ pub use reading::{
 };
 pub use reroute::{Faults, Reroutable, RoutedTables};
 pub use settings::{OwnSettings, Settings};
-pub use show::TooLarge;
+pub use show::{DrawError, TooLarge};
 #[cfg(test)]
 pub(crate) use shown::is_unseen;
 pub use shown::{Shown, harmless};

@@ -13,7 +13,7 @@ use super::parsed::{self, Parsed};
 use super::plan::{self, PlanError, Runtime};
 use super::reading::{self, Describe};
 use super::reroute::Reroutable;
-use super::show::{self, TooLarge};
+use super::show::{self, DrawError, TooLarge};
 use super::side_networks::SideNetworks;
 use crate::device::Device;
 use crate::time::Time;
@@ -78,6 +78,19 @@ pub trait Network: Any + fmt::Debug + Same {
     /// [`TooLarge`] if nobody could read it.
     fn svg(&self) -> Result<String, TooLarge> {
         show::plain::svg(self)
+    }
+
+    /// As a drawing to be looked at as it is: as [`svg`](Self::svg) where that can be read, and
+    /// otherwise with what belongs together (a group, a subtree) as one box; or of one such part alone,
+    /// in full.
+    ///
+    /// # Errors
+    /// See [`DrawError`].
+    fn drawing(&self, part: Option<&str>) -> Result<String, DrawError> {
+        match part {
+            Some(part) => Err(DrawError::NoParts(part.to_owned())),
+            None => Ok(self.svg()?),
+        }
     }
 
     /// Devices, cables and bandwidths as tables, of machines of which they are counted.

@@ -43,6 +43,31 @@ bench_case 'all(.[]; .clean and .op == "barrier")' barrier --engine 3
 check "the table has a row per size" bash -c 'test "$("$1" latency --lab "$2" --size 8,64 --seconds 0.1 | grep -cE "^(8|64) ")" = 2' \
     bash "$PHITWIRE_BIN_DIR/phitwire-bench" "$LAB"
 
+# What is left in files: drawings, latencies as HdrHistogram's plotters read them; and what is printed is as its schema says.
+phitwire=$PHITWIRE_BIN_DIR/phitwire
+drawn() { bench "$1" --lab "$LAB" --seconds 0.2 --size 8,64,512 --plot "$T_SCRATCH/$1.svg" "${@:3}" && grep -q "$2" "$T_SCRATCH/$1.svg"; }
+check "latency is drawn" drawn latency "99th percentile" --hgrm "$T_SCRATCH/lat.hgrm"
+check "bandwidth, too" drawn bandwidth "MB/s acknowledged"
+check "each size has a file of latencies" test -s "$T_SCRATCH/lat-8.hgrm" -a -s "$T_SCRATCH/lat-64.hgrm" -a -s "$T_SCRATCH/lat-512.hgrm"
+counts_up() { awk 'NR > 2 && !/^#/ { if ($3 < last || $1 < value) exit 1; last = $3; value = $1; share = $2 } END { exit !(last > 10 && share == 1) }' "$1"; }
+check "in order, to the last message" counts_up "$T_SCRATCH/lat-64.hgrm"
+check "message rates are drawn" "$PHITWIRE_BIN_DIR/phitwire-msgrate" --lab "$LAB" --size 8,64 --seconds 0.3 --plot "$T_SCRATCH/rate.svg" --hgrm "$T_SCRATCH/rate.hgrm"
+check "over their sizes" grep -q "payload of a message" "$T_SCRATCH/rate.svg"
+check "round trips are written" "$phitwire" ping --lab "$LAB" nic0 nic1 -c 12 -i 1 --hgrm "$T_SCRATCH/ping.hgrm"
+check "all of them" counts_up "$T_SCRATCH/ping.hgrm"
+check_fails "what nobody may write is told before" "cannot write" bench latency --lab "$LAB" --size 8 --plot /nonexistent/x.svg
+# as_schema NAME COMMAND...
+as_schema() { "${@:2}" >"$T_SCRATCH/schema.json" && "$phitwire" schema "$1" --check "$T_SCRATCH/schema.json"; }
+check "latency is as its schema says" as_schema bench-messages bench latency --lab "$LAB" --size 8,64 --seconds 0.1 --json
+check "gups" as_schema bench-messages bench gups --lab "$LAB" --seconds 0.1 --json
+check "allreduce" as_schema bench-collectives bench allreduce --op sum-i64 --lab "$LAB" --seconds 0.1 --json
+check "message rate" as_schema msgrate "$PHITWIRE_BIN_DIR/phitwire-msgrate" --lab "$LAB" --seconds 0.2 --rate 1000 --json
+check "ping" as_schema ping "$phitwire" ping --lab "$LAB" nic0 nic1 -c 2 -i 1 --json
+check "trace" as_schema trace "$phitwire" trace --lab "$LAB" --from nic0 --to nic1 --json
+check "reroute" as_schema manage "$phitwire" manage reroute --lab "$LAB" --json
+check_fails "a value that is otherwise is found" 'missing|instead of' as_schema ping "$phitwire" trace --lab "$LAB" --from nic0 --to nic1 --json
+check_fails "names that are nearly right" 'did you mean `nic1`' bench latency --lab "$LAB" --from nic0 --to nci1
+
 # A background job ignores SIGINT unless told otherwise.
 for what in gups barrier; do
     env --default-signal=INT "$PHITWIRE_BIN_DIR/phitwire-bench" "$what" --lab "$LAB" --seconds 60 >"$T_SCRATCH/out" 2>&1 &
@@ -83,6 +108,23 @@ check_fails "no such lab" "is not running" bench latency --lab "none_$$"
 "$PHW_SCRIPTS/down.sh" --lab "$LAB"
 t_up bench_clos pair
 bench_case "map(.size) == [1, 2, 4, 8, 16, 32] and all(.[]; $clean)" latency
+# Links of their own namespaces lose frames, by netem or nftables, and do not afterwards.
+goodput() { bench goodput --lab "$LAB" --loss 0,2%,10% --seconds 0.4 --json --plot "$T_SCRATCH/goodput.svg" >"$T_SCRATCH/goodput.json"; }
+check "goodput over losses" goodput
+check "every byte of it" jq -e "map(.loss_percent) == [0, 2, 10] and all(.[]; $clean)" "$T_SCRATCH/goodput.json"
+check "with losses, links had to send again" jq -e '.[0].retransmitted_packets == 0 and .[2].retransmitted_packets > 0' "$T_SCRATCH/goodput.json"
+check "as its schema says" "$phitwire" schema bench-goodput --check "$T_SCRATCH/goodput.json"
+check "and drawn" grep -q "goodput (MB/s)" "$T_SCRATCH/goodput.svg"
+unimpaired() { ! "$PHW_SCRIPTS/impair.sh" --lab "$LAB" all show | grep -v "clear$"; }
+check "afterwards no link is impaired" unimpaired
+env --default-signal=INT "$PHITWIRE_BIN_DIR/phitwire-bench" goodput --lab "$LAB" --loss 5% --seconds 60 >/dev/null 2>&1 &
+pid=$!
+check "it impairs" phw_until 10 bash -c '! "$1" --lab "$2" all show | grep -q "clear$"' bash "$PHW_SCRIPTS/impair.sh" "$LAB"
+kill -INT "$pid"
+settled "$pid"
+check "Ctrl-C ends it in order (status $SETTLED)" test "$SETTLED" = 130
+check "nor is one impaired then" unimpaired
+
 check_fails "BlackWidow has no additions" "this network interface has no atomic operations" bench gups --lab "$LAB" --seconds 0.1
 check_fails "nor such registers" "a YARC link, which has no such register" t_ctl nic0 fault bad-crc 0
 check_fails "nor collective engines" "network interfaces that have collectives" bench barrier --lab "$LAB"

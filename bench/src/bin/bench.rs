@@ -2,16 +2,21 @@
 //! verified.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{CommandFactory, Parser};
+use indicatif::{ProgressBar, ProgressStyle};
 use miette::{IntoDiagnostic, Result};
 use phitwire_bench::msgrate::{ControlLab, RealClock, RunError, run_number};
+use phitwire_bench::plot;
 use phitwire_bench::suite::collective::CollectiveSuite;
-use phitwire_bench::suite::point::{PointSuite, nics_of};
+use phitwire_bench::suite::goodput::{self, GoodputRow};
+use phitwire_bench::suite::point::{PointRow, PointSuite, nics_of};
 use phitwire_bench::suite::programs::ProgramSuite;
 use phitwire_bench::suite::units::UnitSuite;
 use phitwire_bench::suite::{
-    Benchmark, Ending, Options, collective_row, head, point_row, unit_row, verdict,
+    Benchmark, Ending, FileOptions, GoodputOptions, Options, collective_row, goodput_row, head,
+    point_row, unit_row, verdict,
 };
 use phitwire_nodes::cli::pages;
 use phitwire_nodes::description;
@@ -30,6 +35,7 @@ fn main() -> ExitCode {
         benchmark if benchmark.by_programs().is_some() => programs(benchmark),
         Benchmark::Barrier(barrier) if !barrier.unit.is_empty() => units(&options.benchmark),
         Benchmark::Eureka(_) => units(&options.benchmark),
+        Benchmark::Goodput(losses) => over_losses(&options.benchmark, losses),
         Benchmark::Allreduce(_) | Benchmark::Barrier(_) => collective(&options.benchmark),
         _ => point(&options.benchmark),
     })
@@ -40,24 +46,51 @@ fn main() -> ExitCode {
 struct Table {
     head: Option<String>,
     is_wanted: bool,
+    /// How far it is, on a terminal's standard error.
+    bar: ProgressBar,
 }
 
 impl Table {
-    fn new(benchmark: &Benchmark, who: &str) -> Self {
+    /// Of so many rows, if that is known.
+    fn new(benchmark: &Benchmark, who: &str, rows: Option<usize>) -> Self {
+        let (bar, template) = match rows {
+            Some(rows) => (
+                ProgressBar::new(rows as u64),
+                "{spinner} {msg}: {pos} of {len} rows, {elapsed}",
+            ),
+            None => (ProgressBar::new_spinner(), "{spinner} {msg}: {elapsed}"),
+        };
+        let bar = match ProgressStyle::with_template(template) {
+            Ok(style) => bar.with_style(style),
+            Err(_) => bar,
+        };
+        bar.set_message(benchmark.name());
+        bar.enable_steady_tick(TICK);
         Self {
             head: Some(head(benchmark, who)),
             is_wanted: !benchmark.common().json,
+            bar,
         }
     }
 
     fn row(&mut self, row: String) {
+        self.bar.inc(1);
         if self.is_wanted {
             let lines: Vec<String> = self.head.take().into_iter().chain([row]).collect();
             // Whether somebody still reads shows at the end.
-            let _ = say(&lines.join("\n"));
+            let _ = self.bar.suspend(|| say(&lines.join("\n")));
         }
     }
 }
+
+impl Drop for Table {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// Between two drawings of the bar.
+const TICK: Duration = Duration::from_millis(200);
 
 /// Numbers that no other measurement of the lab has.
 fn numbers() -> impl FnMut() -> u64 {
@@ -70,16 +103,20 @@ fn numbers() -> impl FnMut() -> u64 {
 
 fn point(benchmark: &Benchmark) -> Result<Ending> {
     let (stop, common) = (Stop::at_signals().into_diagnostic()?, benchmark.common());
+    let files = benchmark.files();
+    plot::check(&[&files.plot, &files.hgrm]).into_diagnostic()?;
     let mut lab = ControlLab::new(&common.lab);
     let suite = PointSuite::new(benchmark, &mut lab).into_diagnostic()?;
     let plan = suite.plan();
     let who = format!("{}, window {}", plan.describe(), plan.window);
-    let mut table = Table::new(benchmark, &who);
+    let mut table = Table::new(benchmark, &who, Some(suite.rows()));
     let mut rows = Vec::new();
     let ending = suite.run(&mut lab, &stop, numbers(), |row| {
         table.row(point_row(row));
         rows.push(row.clone());
     });
+    drop(table);
+    leave(benchmark, &who, &rows)?;
     // What has been measured before an error is not lost.
     if common.json {
         say_json(&rows)?;
@@ -103,16 +140,71 @@ fn programs(benchmark: &Benchmark) -> Result<Ending> {
         ends[0].as_ref().unwrap_or(first).clone(),
         ends[1].as_ref().unwrap_or(last).clone(),
     ];
+    let files = benchmark.files();
+    plot::check(&[&files.plot, &files.hgrm]).into_diagnostic()?;
     let mut suite = ProgramSuite::new(benchmark, options, ends).into_diagnostic()?;
-    let mut table = Table::new(benchmark, &suite.describe());
+    let who = suite.describe();
+    let mut table = Table::new(benchmark, &who, None);
     let mut rows = Vec::new();
     let ending = suite.run(&stop, |row| {
         table.row(point_row(row));
         rows.push(row.clone());
     });
+    drop(table);
+    leave(benchmark, &who, &rows)?;
     if common.json {
         say_json(&rows)?;
     } else if !rows.is_empty() {
+        say(&verdict(&rows))?;
+    }
+    ending.into_diagnostic()
+}
+
+/// Writes the files that were asked for.
+fn leave(benchmark: &Benchmark, who: &str, rows: &[PointRow]) -> Result<()> {
+    let FileOptions { plot, hgrm } = benchmark.files();
+    if rows.is_empty() {
+        return Ok(());
+    }
+    if let Some(file) = plot {
+        let chart = plot::by_size(&benchmark.common().lab, who, rows);
+        plot::write(&file, &chart).into_diagnostic()?;
+    }
+    if let Some(file) = hgrm {
+        let outcomes = rows.iter().map(|row| &row.outcome);
+        plot::write_hgrm(&file, outcomes).into_diagnostic()?;
+    }
+    Ok(())
+}
+
+fn over_losses(benchmark: &Benchmark, options: &GoodputOptions) -> Result<Ending> {
+    let (stop, common) = (Stop::at_signals().into_diagnostic()?, &options.common);
+    plot::check(&[&options.plot]).into_diagnostic()?;
+    let mut lab = ControlLab::new(&common.lab);
+    let (mut table, mut whose) = (None, String::new());
+    let mut rows: Vec<GoodputRow> = Vec::new();
+    let ending = goodput::run(options, &mut lab, &stop, numbers(), |who, row| {
+        who.clone_into(&mut whose);
+        let table = table.get_or_insert_with(|| {
+            Table::new(
+                benchmark,
+                who,
+                Some(options.loss.len() * options.size.len()),
+            )
+        });
+        table.row(goodput_row(row));
+        rows.push(row.clone());
+    });
+    drop(table);
+    if let Some(file) = options.plot.as_ref().filter(|_| !rows.is_empty()) {
+        let all = rows.iter().map(|row| (row.loss_percent, row.row.clone()));
+        let chart = plot::by_loss(&common.lab, &whose, &all.collect::<Vec<_>>());
+        plot::write(file, &chart).into_diagnostic()?;
+    }
+    if common.json {
+        say_json(&rows)?;
+    } else if !rows.is_empty() {
+        let rows: Vec<PointRow> = rows.into_iter().map(|row| row.row).collect();
         say(&verdict(&rows))?;
     }
     ending.into_diagnostic()
@@ -122,7 +214,7 @@ fn collective(benchmark: &Benchmark) -> Result<Ending> {
     let (stop, common) = (Stop::at_signals().into_diagnostic()?, benchmark.common());
     let mut lab = ControlLab::new(&common.lab);
     let suite = CollectiveSuite::new(benchmark, &mut lab).into_diagnostic()?;
-    let mut table = Table::new(benchmark, &suite.describe());
+    let mut table = Table::new(benchmark, &suite.describe(), None);
     let mut rows = Vec::new();
     let clock = RealClock::new(stop);
     let mut numbers = numbers();
@@ -144,7 +236,7 @@ fn units(benchmark: &Benchmark) -> Result<Ending> {
     let network = description::open(&directory.path().join("topology.toml"))?;
     let mut lab = ControlLab::new(&common.lab);
     let suite = UnitSuite::new(benchmark, &*network, &mut lab).into_diagnostic()?;
-    let mut table = Table::new(benchmark, &suite.describe());
+    let mut table = Table::new(benchmark, &suite.describe(), None);
     let mut numbers = numbers();
     let number = (numbers() as u32).max(1);
     let rows = suite.run(&mut lab, &RealClock::new(stop), number);

@@ -11,6 +11,7 @@ use phitwire_bench::msgrate::{
     ControlLab, Options, Plan, RateResult, RealClock, RunProgress, head, measure, measure_programs,
     row, run_number, verdict,
 };
+use phitwire_bench::plot;
 use phitwire_bench::suite::Ending;
 use phitwire_nodes::cli::pages;
 use phitwire_nodes::output;
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
 fn run(options: &Options) -> Result<Ending> {
     let stop = Stop::at_signals().into_diagnostic()?;
     let mut lab = ControlLab::new(&options.lab);
+    plot::check(&[&options.plot, &options.hgrm]).into_diagnostic()?;
     let plan = Plan::new(options, &mut lab).into_diagnostic()?;
     let mut outcomes = Vec::new();
     for (index, &size) in options.size.iter().enumerate() {
@@ -52,7 +54,7 @@ fn run(options: &Options) -> Result<Ending> {
             Err(report) => {
                 // What has been measured before is not lost.
                 if !outcomes.is_empty() {
-                    conclude(options, &outcomes)?;
+                    conclude(options, &plan, &outcomes)?;
                 }
                 return Err(report);
             }
@@ -74,7 +76,7 @@ fn run(options: &Options) -> Result<Ending> {
             break;
         }
     }
-    conclude(options, &outcomes)?;
+    conclude(options, &plan, &outcomes)?;
     Ok(if !outcomes.iter().all(RateResult::is_clean) {
         Ending::Damaged
     } else if stop.requests() > 0 {
@@ -111,7 +113,15 @@ fn unloaded(plan: &Plan, size: u32, lab: &mut ControlLab, stop: &Stop) -> String
 }
 
 /// All outcomes as JSON, or what became of the messages.
-fn conclude(options: &Options, outcomes: &[RateResult]) -> Result<()> {
+fn conclude(options: &Options, plan: &Plan, outcomes: &[RateResult]) -> Result<()> {
+    if let Some(file) = &options.plot {
+        let who = format!("{}, window {}", plan.describe(), plan.window);
+        let chart = plot::rates(&options.lab, &who, outcomes);
+        plot::write(file, &chart).into_diagnostic()?;
+    }
+    if let Some(file) = &options.hgrm {
+        plot::write_hgrm(file, outcomes).into_diagnostic()?;
+    }
     if options.json {
         let text = match outcomes {
             [one] => serde_json::to_string_pretty(one),

@@ -5,8 +5,6 @@ use std::time::Duration;
 
 use phitwire::nic::LatencyCounts;
 
-use super::outcome::LatencyUs;
-
 /// Words are added to this far apart, so that none is another's.
 const LINE: u64 = 64;
 
@@ -36,10 +34,10 @@ impl Latencies {
         *self.0.entry(ns >> shift << shift).or_default() += 1;
     }
 
-    pub(crate) fn quantiles(&self) -> LatencyUs {
-        LatencyUs::of(&LatencyCounts {
+    pub(crate) fn counts(&self) -> LatencyCounts {
+        LatencyCounts {
             buckets: self.0.iter().map(|(&ns, &count)| (ns, count)).collect(),
             max_ns: self.0.keys().next_back().copied().unwrap_or(0),
-        })
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! The command line.
 
+use std::path::PathBuf;
+
 use clap::{Parser, ValueEnum};
 use phitwire::nic::Ways;
 use phitwire_nodes::cli::pages::{OTHER_CALLS, VERSION};
@@ -93,6 +95,13 @@ pub struct Options {
     /// message when it has ended. They choose no ways and keep no rate
     #[arg(long, conflicts_with_all = ["routing", "rate"])]
     pub client: bool,
+    /// Draw rates and latencies over the size of messages
+    #[arg(long, value_name = "FILE.svg")]
+    pub plot: Option<PathBuf>,
+    /// Write the latencies in HdrHistogram's text format, in microseconds; of several sizes a file
+    /// each, with the size in its name
+    #[arg(long, value_name = "FILE.hgrm")]
+    pub hgrm: Option<PathBuf>,
     /// Print one JSON object (an array for several sizes) instead of a table
     #[arg(long)]
     pub json: bool,

@@ -46,6 +46,9 @@ pub struct RateResult {
     pub payload_bytes_per_second: f64,
     /// Latencies.
     pub latency_us: LatencyUs,
+    /// How often each latency came.
+    #[serde(skip)]
+    pub latency: LatencyCounts,
     /// Seconds in which messages were offered or acknowledged: from the first message until the
     /// sources had offered all that they were to, or until the last acknowledgement, whichever was
     /// later. The wait for time-outs is not in it.
@@ -145,6 +148,7 @@ impl RateResult {
             messages_per_second: rate,
             payload_bytes_per_second: rate * f64::from(size),
             latency_us: LatencyUs::of(&report.latency),
+            latency: report.latency.clone(),
             seconds,
             drain_seconds: report.drain_ns as f64 / 1e9,
             sent: report.sent,

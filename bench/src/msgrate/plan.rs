@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use phitwire::nic::{Operation, TrafficPattern, TrafficSpec};
+use phitwire_nodes::nearest::did_you_mean;
 
 use super::lab::{Lab, Member, Role};
 use super::options::{Op, Options, PatternName};
@@ -272,6 +273,7 @@ fn find_nic(lab: &str, name: &str, members: &[Member], nics: &[Nic]) -> Result<N
         lab: lab.into(),
         name: name.into(),
         nics: names.join(", "),
+        near: did_you_mean(name, &names),
     })
 }
 

@@ -18,7 +18,7 @@ use thiserror::Error;
 use super::claim::claim;
 use super::lab::Lab;
 use super::message::{Latencies, fill, stride};
-use super::outcome::{Ends, RateResult};
+use super::outcome::{Ends, LatencyUs, RateResult};
 use super::plan::Plan;
 use super::processes::{Fates, Processes};
 use super::run::{Clock, RunError, RunProgress};
@@ -517,7 +517,8 @@ impl<'a> Run<'a> {
         result.size = self.size as u32;
         result.messages_per_second = rate;
         result.payload_bytes_per_second = rate * self.size as f64;
-        result.latency_us = self.latencies.quantiles();
+        result.latency = self.latencies.counts();
+        result.latency_us = LatencyUs::of(&result.latency);
         Ok(result.with_ends(Ends {
             work,
             fates,

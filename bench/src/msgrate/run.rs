@@ -21,7 +21,7 @@ pub enum RunError {
     #[error(transparent)]
     Lab(#[from] LabError),
     /// A name is not that of a node.
-    #[error("lab `{lab}` has no node `{name}`; its network interfaces are {nics}")]
+    #[error("lab `{lab}` has no node `{name}`; its network interfaces are {nics}{near}")]
     NoSuchNode {
         /// The lab.
         lab: String,
@@ -29,6 +29,8 @@ pub enum RunError {
         name: String,
         /// The names that would do.
         nics: String,
+        /// The one that may have been meant.
+        near: String,
     },
     /// A router was named where a network interface belongs.
     #[error("`{0}` is a router: messages go from network interface to network interface")]

@@ -3,13 +3,15 @@
 //! [`point`] are those made of messages (latency, bandwidth, random updates, all to all), which
 //! [`msgrate`](crate::msgrate) measures and verifies; [`collective`] are those that the collective
 //! engines of network interfaces carry out, whose results every participant verifies; [`units`]
-//! those that barrier units of the hardware carry out; [`programs`] those of programs at doors.
+//! those that barrier units of the hardware carry out; [`goodput`] is bandwidth over links that lose
+//! frames; [`programs`] those of programs at doors.
 
 use std::process::ExitCode;
 
 use phitwire_nodes::output;
 
 pub mod collective;
+pub mod goodput;
 mod options;
 pub mod point;
 pub mod programs;
@@ -18,9 +20,10 @@ pub mod units;
 
 pub use options::{
     AllreduceOptions, AlltoallOptions, BarrierOptions, Benchmark, CollectiveOptions, Common,
-    EurekaOptions, Options, PairOp, PairOptions, SetOptions, SizeRange,
+    EurekaOptions, FileOptions, GoodputOptions, Loss, Options, PairOp, PairOptions, SetOptions,
+    SizeRange,
 };
-pub use table::{collective_row, head, point_row, unit_row, verdict};
+pub use table::{collective_row, goodput_row, head, point_row, unit_row, verdict};
 
 /// How a benchmark came out, for the exit status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,5 +1,9 @@
 //! The command line.
 
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use phitwire::nic::MAX_BLOCK_SIZE;
 use phitwire::nic::{Collective, MAX_BRANCHING};
@@ -32,6 +36,10 @@ pub enum Benchmark {
     Latency(PairOptions),
     /// Payload per second from one network interface to another
     Bandwidth(PairOptions),
+    /// Payload per second from one network interface to another while all links of the lab lose
+    /// frames, a row for each loss. Impairs the links (netem, or nftables without it), and puts them
+    /// back at the end
+    Goodput(GoodputOptions),
     /// Payload per second between two network interfaces, both ways at once
     Bibw(PairOptions),
     /// Random updates: fetching additions to random words of all network interfaces, each source to
@@ -67,6 +75,18 @@ pub struct Common {
     /// Print a JSON array, with an object per row, instead of a table
     #[arg(long)]
     pub json: bool,
+}
+
+/// Files that benchmarks made of messages leave.
+#[derive(Args, Clone, Debug, Default)]
+pub struct FileOptions {
+    /// Draw the rows over the size of messages
+    #[arg(long, value_name = "FILE.svg")]
+    pub plot: Option<PathBuf>,
+    /// Write the latencies in HdrHistogram's text format, in microseconds; of several rows a file each,
+    /// with the size in its name
+    #[arg(long, value_name = "FILE.hgrm")]
+    pub hgrm: Option<PathBuf>,
 }
 
 /// Benchmarks of two network interfaces.
@@ -105,6 +125,95 @@ pub struct PairOptions {
     /// How packets choose their ways, where they can
     #[arg(long, value_enum, value_name = "MODE")]
     pub routing: Option<RoutingName>,
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "its fields have them")]
+    pub files: FileOptions,
+}
+
+/// Bandwidth over losses.
+#[derive(Args, Clone, Debug)]
+pub struct GoodputOptions {
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "its fields have them")]
+    pub common: Common,
+    /// Shares of the frames that each link loses in each direction, a row each
+    #[arg(
+        long,
+        value_name = "P%",
+        value_delimiter = ',',
+        default_value = "0%,1%,2%,5%,10%"
+    )]
+    pub loss: Vec<Loss>,
+    /// The source [default: the lab's first network interface]
+    #[arg(long, value_name = "NODE")]
+    pub from: Option<String>,
+    /// The target [default: the lab's last network interface]
+    #[arg(long, value_name = "NODE")]
+    pub to: Option<String>,
+    /// Payload bytes per message, a row and a curve each
+    #[arg(long, value_name = "B", value_delimiter = ',', default_value = "32", value_parser = size())]
+    pub size: Vec<u32>,
+    /// Messages outstanding
+    #[arg(long, value_name = "W", default_value_t = 64, value_parser = window())]
+    pub window: u32,
+    /// Draw goodput and latency over the loss
+    #[arg(long, value_name = "FILE.svg")]
+    pub plot: Option<PathBuf>,
+}
+
+impl GoodputOptions {
+    /// The same without losses.
+    pub fn pair(&self) -> PairOptions {
+        PairOptions {
+            common: self.common.clone(),
+            from: self.from.clone(),
+            to: self.to.clone(),
+            op: PairOp::Put,
+            client: false,
+            size: self.size.clone(),
+            message_size: None,
+            pairs: None,
+            window: Some(self.window),
+            routing: None,
+            files: FileOptions::default(),
+        }
+    }
+}
+
+/// A share of frames that are lost, as `impair.sh` takes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Loss {
+    /// Frames of a million.
+    pub per_million: u32,
+}
+
+impl Loss {
+    /// Frames of a hundred.
+    pub fn percent(self) -> f64 {
+        f64::from(self.per_million) / 1e4
+    }
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}%", self.percent())
+    }
+}
+
+impl FromStr for Loss {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = text.strip_suffix('%').unwrap_or(text);
+        match number.parse::<f64>() {
+            Ok(percent) if (0.0..=50.0).contains(&percent) => Ok(Self {
+                per_million: (percent * 1e4).round() as u32,
+            }),
+            _ => Err(format!(
+                "`{text}` is not a share such as 1%, from 0% to 50%"
+            )),
+        }
+    }
 }
 
 /// `--op` of benchmarks of two.
@@ -158,6 +267,9 @@ pub struct SetOptions {
     /// How packets choose their ways, where they can
     #[arg(long, value_enum, value_name = "MODE")]
     pub routing: Option<RoutingName>,
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "its fields have them")]
+    pub files: FileOptions,
 }
 
 /// Messages among many network interfaces.
@@ -305,11 +417,28 @@ impl Benchmark {
             Self::Latency(options) | Self::Bandwidth(options) | Self::Bibw(options) => {
                 &options.common
             }
+            Self::Goodput(options) => &options.common,
             Self::Gups(options) => &options.common,
             Self::Alltoall(options) => &options.set.common,
             Self::Allreduce(options) => &options.collective.common,
             Self::Barrier(options) => &options.collective.common,
             Self::Eureka(options) => &options.common,
+        }
+    }
+
+    /// The files that it leaves.
+    pub fn files(&self) -> FileOptions {
+        match self {
+            Self::Latency(options) | Self::Bandwidth(options) | Self::Bibw(options) => {
+                options.files.clone()
+            }
+            Self::Gups(options) => options.files.clone(),
+            Self::Alltoall(options) => options.set.files.clone(),
+            Self::Goodput(options) => FileOptions {
+                plot: options.plot.clone(),
+                hgrm: None,
+            },
+            Self::Allreduce(_) | Self::Barrier(_) | Self::Eureka(_) => FileOptions::default(),
         }
     }
 
@@ -329,6 +458,7 @@ impl Benchmark {
             Self::Latency(_) => "latency",
             Self::Bandwidth(_) => "bandwidth",
             Self::Bibw(_) => "bibw",
+            Self::Goodput(_) => "goodput",
             Self::Gups(_) => "gups",
             Self::Allreduce(_) => "allreduce",
             Self::Barrier(_) => "barrier",

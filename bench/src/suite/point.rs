@@ -94,7 +94,7 @@ impl PointSuite {
     /// See [`RunError`].
     ///
     /// # Panics
-    /// If `benchmark` is a collective operation.
+    /// If `benchmark` is a collective operation, or one over losses.
     pub fn new(benchmark: &Benchmark, lab: &mut dyn Lab) -> Result<Self, RunError> {
         let nics = nics_of(lab)?;
         let common = benchmark.common();
@@ -131,8 +131,11 @@ impl PointSuite {
                 let sizes = sizes_of(&options.size, options.message_size);
                 Wish::of_set(&options.set, sizes, all(&options.set), Op::Put)
             }
-            Benchmark::Allreduce(_) | Benchmark::Barrier(_) | Benchmark::Eureka(_) => {
-                unreachable!("these have no messages")
+            Benchmark::Allreduce(_)
+            | Benchmark::Barrier(_)
+            | Benchmark::Eureka(_)
+            | Benchmark::Goodput(_) => {
+                unreachable!("these have no messages of their own")
             }
         };
         let info: NodeInfo = ask(lab, first, &Request::Info)?;
@@ -152,6 +155,11 @@ impl PointSuite {
             warmup,
             sizes,
         })
+    }
+
+    /// Rows that there will be.
+    pub fn rows(&self) -> usize {
+        self.sizes.len()
     }
 
     /// Who sends to whom, for the head of the table.
@@ -277,6 +285,8 @@ impl Wish {
             count: common.iterations,
             seed: 1,
             json: common.json,
+            plot: None,
+            hgrm: None,
         }
     }
 

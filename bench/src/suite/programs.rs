@@ -16,8 +16,8 @@ use thiserror::Error;
 use super::Ending;
 use super::options::{Benchmark, PairOp, PairOptions};
 use super::point::PointRow;
-use crate::msgrate::RateResult;
 use crate::msgrate::message::{Latencies, fill, stride};
+use crate::msgrate::{LatencyUs, RateResult};
 
 /// Sizes of the default table.
 const LARGEST: u32 = 64 << 10;
@@ -508,7 +508,8 @@ impl<'a> Run<'a> {
         self.result.messages_per_second = self.result.acknowledged as f64 / seconds;
         self.result.payload_bytes_per_second =
             self.result.messages_per_second * f64::from(self.result.size);
-        self.result.latency_us = self.latency.quantiles();
+        self.result.latency = self.latency.counts();
+        self.result.latency_us = LatencyUs::of(&self.result.latency);
         self.result
     }
 }

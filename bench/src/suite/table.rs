@@ -3,6 +3,7 @@
 use phitwire::text_table::TextColumns;
 
 use super::collective::CollectiveRow;
+use super::goodput::GoodputRow;
 use super::options::Benchmark;
 use super::point::PointRow;
 use super::units::UnitRow;
@@ -21,6 +22,17 @@ fn titles(benchmark: &str) -> (&'static str, &'static [&'static str]) {
         "bandwidth" | "bibw" => (
             "bandwidth: payload acknowledged per second",
             &["# Size", "MB/s", "Messages/s", "p50 (us)", "p99 (us)"],
+        ),
+        "goodput" => (
+            "goodput: payload acknowledged per second over links that lose frames",
+            &[
+                "# Loss (%)",
+                "Size",
+                "MB/s",
+                "Messages/s",
+                "p50 (us)",
+                "p99 (us)",
+            ],
         ),
         "gups" => (
             "random updates: fetching additions per second",
@@ -106,6 +118,20 @@ pub fn point_row(row: &PointRow) -> String {
         (_, Some(gups)) => [size, format!("{gups:.6}"), rate, p50, p99],
         _ => [size, megabytes, rate, p50, p99],
     })
+}
+
+/// The figures of a row.
+pub fn goodput_row(goodput: &GoodputRow) -> String {
+    let outcome = &goodput.row.outcome;
+    let latency = &outcome.latency_us;
+    line([
+        format!("{}", goodput.loss_percent),
+        outcome.size.to_string(),
+        format!("{:.2}", outcome.payload_bytes_per_second / 1e6),
+        format!("{:.0}", outcome.messages_per_second),
+        format!("{:.2}", latency.p50),
+        format!("{:.2}", latency.p99),
+    ])
 }
 
 /// The figures of a row.

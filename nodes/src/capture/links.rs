@@ -15,10 +15,15 @@ const NAMESPACES: &str = "/run/netns";
 pub enum LinksError {
     /// No lab of that name.
     #[error(
-        "lab `{0}` is not up: {1}; {}bring it up with `netns-scripts/up.sh TOPOLOGY --lab {0}`",
-        another_lab(.0)
+        "lab `{lab}` is not up: {why}; {}bring it up with `netns-scripts/up.sh TOPOLOGY --lab {lab}`",
+        another_lab(lab)
     )]
-    NotUp(String, io::Error),
+    NotUp {
+        /// The lab.
+        lab: String,
+        /// Why it cannot be looked at.
+        why: io::Error,
+    },
     /// What was found is not what `up.sh` writes.
     #[error("{}, line {line}: {why}; bring the lab down and up again", file.display())]
     BadPlan {
@@ -129,11 +134,15 @@ pub fn namespace(lab: &str, node: &str) -> PathBuf {
 pub fn links(dir: &LabDir, chosen: &[String]) -> Result<Vec<LabLink>, LinksError> {
     let lab = dir.lab().to_owned();
     let read = |file: &str| fs::read_to_string(dir.path().join(file));
-    let how = read("lab.env").map_err(|error| LinksError::NotUp(lab.clone(), error))?;
+    let not_up = |why| LinksError::NotUp {
+        lab: lab.clone(),
+        why,
+    };
+    let how = read("lab.env").map_err(not_up)?;
     if !how.lines().any(|line| line == "MODE=netns") {
         return Err(LinksError::Loopback(lab));
     }
-    let plan = read("plan.tsv").map_err(|error| LinksError::NotUp(lab.clone(), error))?;
+    let plan = read("plan.tsv").map_err(not_up)?;
     let all = parse(&plan).map_err(|(line, why)| LinksError::BadPlan {
         file: dir.path().join("plan.tsv"),
         line,

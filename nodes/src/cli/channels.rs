@@ -11,6 +11,7 @@ use phitwire::net::{ChannelSearch, NO_CHANNEL_TABLES, Network, TunableChannels};
 
 use super::manage::{INTERRUPTED, LabArgs, running, stop_at_signals};
 use super::print;
+use super::progress::Shown;
 use super::via::{Maintenance, ViaArgs};
 use crate::description::{bytes_of, open};
 use crate::manage::channels::{How, LINKS_UNSEEN, LoadError, Loaded, Registers, load};
@@ -85,7 +86,10 @@ pub fn search(args: &SearchArgs) -> miette::Result<ExitCode> {
         seed: args.seed,
         steps: args.steps,
     };
+    let shown = Shown::new("phitwire topology channels", "{spinner} {msg}, {elapsed}");
+    shown.show("searching for tables", 0, 0, "");
     let found = tunable(&*network)?.search_channels(&wanted);
+    drop(shown);
     let found = found.map_err(|why| miette!("{why}"))?;
     if let Some(file) = &args.output {
         fs::write(file, &found.file)

@@ -100,7 +100,7 @@ pub fn run(args: LabArgs) -> miette::Result<ExitCode> {
 ///
 /// # Errors
 /// When there are none.
-pub(super) fn own_scripts() -> miette::Result<PathBuf> {
+pub fn own_scripts() -> miette::Result<PathBuf> {
     let named = env::var_os(SCRIPTS).map(PathBuf::from);
     scripts(named, env::current_exe().ok().as_deref())
 }

@@ -13,12 +13,14 @@ mod manage;
 mod metrics;
 pub mod pages;
 mod ping;
+mod plot;
 mod progress;
 mod record;
 mod report;
 mod reproduce;
 mod route;
 mod run;
+mod schema;
 mod sim;
 mod sim_record;
 mod sim_trace;
@@ -29,6 +31,8 @@ mod trace;
 mod via;
 mod view;
 mod wait;
+
+pub use lab::own_scripts as scripts;
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -95,6 +99,9 @@ enum Command {
     Capture(capture::CaptureArgs),
     /// Simulate a network in virtual time: latency, accepted load and saturation
     Sim(Box<sim::SimArgs>),
+    /// Draw again what `sim --csv` has written
+    Plot(plot::PlotArgs),
+    Schema(schema::SchemaArgs),
     /// Bring labs up and down, impair their links, start and end their nodes: the scripts of
     /// netns-scripts
     Lab(lab::LabArgs),
@@ -136,6 +143,8 @@ pub fn main() -> ExitCode {
         Command::Reproduce(args) => reproduce::run(&args),
         Command::Capture(args) => capture::run(&args),
         Command::Sim(args) => sim::run(&args),
+        Command::Plot(args) => plot::run(&args),
+        Command::Schema(args) => schema::run(&args),
         Command::Lab(args) => lab::run(args),
         Command::Completions(args) => pages::completions(Cli::command(), &args),
         Command::Man(args) => pages::manual(Cli::command(), &args),

@@ -1,17 +1,20 @@
 //! `phitwire ping`: whether a network interface answers another one, and how fast.
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use miette::{IntoDiagnostic, miette};
-use phitwire::nic::{ProbeOutcome, ProbeSpec};
+use phitwire::nic::{LatencyCounts, ProbeOutcome, ProbeSpec};
 use serde_json::{Value, json};
 
 use super::print;
 use super::trace::ProbeArgs;
 use crate::control::Client;
+use crate::hgrm;
 use crate::output::{NOT_READ, print_if_read};
 use crate::stop::Stop;
 use crate::trace::live::{self, Lab, words};
@@ -42,6 +45,9 @@ pub struct PingArgs {
     /// Milliseconds after which one counts as lost
     #[arg(long, value_name = "MS", default_value_t = 2_000, value_parser = clap::value_parser!(u64).range(1..=60_000))]
     wait: u64,
+    /// Write the round trips in HdrHistogram's text format, in microseconds
+    #[arg(long, value_name = "FILE.hgrm")]
+    hgrm: Option<PathBuf>,
     #[command(flatten)]
     probe: ProbeArgs,
     /// Print the summary as JSON, and nothing else
@@ -56,6 +62,8 @@ struct Tally {
     answered: u64,
     /// Least, sum and most of the round trips: however many there are, they take no more room.
     round_trips_ns: Option<(u64, u128, u64)>,
+    /// How often each came, to three digits: some hundreds of a decade at most.
+    times: BTreeMap<u64, u64>,
     refused: u64,
     damaged: u64,
     lost: u64,
@@ -71,6 +79,7 @@ impl Tally {
                 let (least, sum, most) = self.round_trips_ns.unwrap_or((ns, 0, ns));
                 let all = (least.min(ns), sum + u128::from(ns), most.max(ns));
                 self.round_trips_ns = Some(all);
+                *self.times.entry(three_digits(ns)).or_default() += 1;
                 "done"
             }
             Some(ProbeOutcome::Refused) => {
@@ -93,6 +102,14 @@ impl Tally {
         let (least, sum, most) = self.round_trips_ns?;
         let mean = sum as f64 / self.answered as f64;
         Some([least as f64 / 1e3, mean / 1e3, most as f64 / 1e3])
+    }
+
+    /// How often each round trip came.
+    fn counts(&self) -> LatencyCounts {
+        LatencyCounts {
+            max_ns: self.round_trips_ns.map_or(0, |(_, _, most)| most),
+            buckets: self.times.iter().map(|(&ns, &n)| (ns, n)).collect(),
+        }
     }
 
     fn json(&self, args: &PingArgs) -> Value {
@@ -175,15 +192,40 @@ pub fn run(args: &PingArgs) -> miette::Result<ExitCode> {
         true => format!("{:#}\n", tally.json(args)),
         false => tally.text(args),
     })?;
+    if let Some(file) = &args.hgrm {
+        hgrm::write(file, [(String::new(), &tally.counts())], 1e3)
+            .map_err(|(file, error)| miette!("cannot write {}: {error}", file.display()))?;
+    }
     Ok(match tally.answered {
         0 => ExitCode::FAILURE,
         _ => ExitCode::SUCCESS,
     })
 }
 
+/// The lowest number of three decimal digits and zeros that is not below `ns`.
+fn three_digits(ns: u64) -> u64 {
+    let unit = 10_u64.pow(ns.max(1).ilog10().saturating_sub(2));
+    ns.div_ceil(unit).saturating_mul(unit)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn round_trips_are_counted_to_three_digits() {
+        assert_eq!(
+            [0, 7, 123, 1_230, 1_231, 999_999].map(three_digits),
+            [0, 7, 123, 1_230, 1_240, 1_000_000]
+        );
+        let mut tally = Tally::default();
+        for ns in [1_231, 1_239, 2_000] {
+            tally.count(Some(ProbeOutcome::Done), ns);
+        }
+        let counts = tally.counts();
+        assert_eq!(counts.buckets, [(1_240, 2), (2_000, 1)]);
+        assert_eq!(counts.max_ns, 2_000);
+    }
 
     #[test]
     fn round_trips_are_of_what_was_answered_alone() {

@@ -15,6 +15,7 @@ use phitwire::text_table::TextTable;
 use serde_json::{Map, Value, json};
 
 use super::print;
+use super::progress::Shown;
 
 /// Width of the lines that assumptions are broken into.
 const WIDTH: usize = 100;
@@ -110,6 +111,8 @@ fn reproduced(target: &Reproduction, args: &ReproduceArgs) -> miette::Result<Tab
         permutations: args.permutations,
         divided: &|trials, part| on_threads(threads, trials, part),
     };
+    let shown = Shown::new("phitwire reproduce", "{spinner} {msg}, {elapsed}");
+    shown.show(target.name, 0, 0, "");
     (target.run)(&settings).map_err(|error| miette!("{error}"))
 }
 

@@ -12,6 +12,7 @@ use super::{channels, generate, import, print};
 use crate::description::{Description, open};
 use crate::interchange::{self, Written};
 use crate::output;
+use crate::sim::ready;
 
 /// Generate, check, show and plan descriptions of networks.
 #[derive(Args, Debug)]
@@ -39,8 +40,12 @@ enum Command {
         exact: bool,
     },
     /// Show a network.
+    ///
+    /// Drawings of large networks have a box for all that belongs together (a group, a subtree), and
+    /// --expand draws one of these in full.
     Show {
-        /// The description; `-` is standard input.
+        /// The description, or the name of a network as `phitwire sim` takes it, such as r2-1024;
+        /// `-` is standard input.
         file: PathBuf,
         /// As tables, in the language of Graphviz, or as a drawing.
         #[arg(long, value_enum, default_value_t = Format::Table)]
@@ -48,6 +53,10 @@ enum Command {
         /// Rows of each table at most.
         #[arg(long, default_value_t = 200)]
         rows: usize,
+        /// Draw this part alone, in full: the number of a group, a subtree or a plane, as the drawing
+        /// of the whole names them.
+        #[arg(long, value_name = "PART", conflicts_with_all = ["rows", "inventory"])]
+        expand: Option<String>,
         /// Count devices and cables instead, with bandwidths, where a machine has that counted.
         #[arg(long, conflicts_with_all = ["format", "rows"])]
         inventory: bool,
@@ -108,14 +117,21 @@ pub fn run(args: TopologyArgs) -> miette::Result<ExitCode> {
             file,
             format,
             rows,
+            expand,
             inventory,
         } => {
-            let network = open(&file)?;
+            let network = shown(&file)?;
             let text = match format {
                 _ if inventory => inventory_of(&*network)?,
+                Format::Table | Format::Dot if expand.is_some() => {
+                    return Err(miette!(
+                        help = "add --format svg",
+                        "--expand is for drawings"
+                    ));
+                }
                 Format::Table => network.table(rows),
                 Format::Dot => network.dot(),
-                Format::Svg => network.svg().into_diagnostic()?,
+                Format::Svg => network.drawing(expand.as_deref()).into_diagnostic()?,
             };
             print(&text)
         }
@@ -123,6 +139,14 @@ pub fn run(args: TopologyArgs) -> miette::Result<ExitCode> {
         Command::Export { file, format } => export(&file, format),
         Command::Import(args) => import::run(&args),
         Command::Channels(args) => channels::search(&args),
+    }
+}
+
+/// The network of a description, or of a name where there is no such file.
+fn shown(file: &Path) -> miette::Result<Box<dyn Network>> {
+    match file.to_str() {
+        Some(name) if name != "-" && !name.contains('/') && !file.exists() => ready::find(name),
+        _ => open(file),
     }
 }
 

@@ -63,6 +63,8 @@ pub struct OverSeeds {
     pub seeds: u64,
     /// Mean latency in cycles; `None` where fewer than two seeds measured any.
     pub latency_mean: Option<Estimate>,
+    /// 99th percentile of the latency; `None` likewise.
+    pub latency_p99: Option<Estimate>,
     /// Accepted load.
     pub accepted_load: Estimate,
     /// How many of them saturated.
@@ -111,7 +113,8 @@ pub fn measure(
     mut progress: impl FnMut(u64, SimProgress),
 ) -> Result<Measured, ConfigError> {
     let mut first: Option<Measured> = None;
-    let (mut latencies, mut accepted, mut saturated) = (Vec::new(), Vec::new(), 0);
+    let (mut latencies, mut slowest) = (Vec::new(), Vec::new());
+    let (mut accepted, mut saturated) = (Vec::new(), 0);
     for number in 0..seeds.max(1) {
         let config = Config {
             seed: config.seed.wrapping_add(number),
@@ -130,6 +133,7 @@ pub fn measure(
         let wall_seconds = built.elapsed().as_secs_f64();
         if report.latency_cycles.count > 0 {
             latencies.push(report.latency_cycles.mean);
+            slowest.push(report.latency_cycles.p99 as f64);
         }
         accepted.push(report.accepted_load);
         saturated += u64::from(report.saturated);
@@ -165,6 +169,7 @@ pub fn measure(
         first.over_seeds = Some(OverSeeds {
             seeds,
             latency_mean: (latencies.len() > 1).then(|| Estimate::of(&latencies)),
+            latency_p99: (slowest.len() > 1).then(|| Estimate::of(&slowest)),
             accepted_load: Estimate::of(&accepted),
             saturated,
         });

@@ -1,14 +1,15 @@
 //! Networks in virtual time: the core crate's simulator with threads, a clock and files.
 //!
 //! [`Threads`] runs the partitions of a network side by side; [`measure`] runs one load or several
-//! and adds what a machine says about it (wall time, memory); [`output`] and [`plot`] write the
-//! results down; [`ready`] finds the topology that a name stands for.
+//! and adds what a machine says about it (wall time, memory); [`output`], [`sweep`] and
+//! [`plot`] write the results down; [`ready`] finds the topology that a name stands for.
 
 mod measure;
 pub mod output;
 pub mod plot;
 pub mod ready;
 mod record;
+pub mod sweep;
 mod threads;
 
 pub use measure::{Estimate, Measured, OverSeeds, measure, peak_resident_bytes};

@@ -1,4 +1,4 @@
-//! Results as JSON, as CSV and for people.
+//! Results as JSON and for people.
 
 use std::fmt::Write as _;
 
@@ -86,6 +86,7 @@ pub fn json(about: &Map<String, Value>, measured: &Measured) -> Value {
         let value = json!({
             "seeds": over.seeds,
             "latency_mean": over.latency_mean.map(estimate),
+            "latency_p99": over.latency_p99.map(estimate),
             "accepted_load": estimate(over.accepted_load),
             "saturated": over.saturated,
         });
@@ -95,7 +96,7 @@ pub fn json(about: &Map<String, Value>, measured: &Measured) -> Value {
 }
 
 /// What the share of other ways is called where programs read it.
-fn share_key(other: &str) -> String {
+pub(super) fn share_key(other: &str) -> String {
     format!("{}_share", other.replace('-', "_"))
 }
 
@@ -135,53 +136,6 @@ fn violations(report: &Report) -> Vec<String> {
 
 fn phit_hops_per_second(measured: &Measured) -> f64 {
     measured.report.phit_hops as f64 / measured.wall_seconds.max(1e-9)
-}
-
-/// All measurements as comma-separated values, with a line of names.
-pub fn csv(all: &[Measured]) -> String {
-    let has_ways = all.iter().any(|measured| measured.routing.is_some());
-    let mut text = String::from(
-        "load,seed,trace_hash,cycles,offered_load,accepted_load,saturated,latency_min,latency_mean,\
-         latency_p50,latency_p99,latency_p99_9,latency_max,hops_mean,phit_hops,wall_seconds",
-    );
-    if has_ways {
-        let mut others = all.iter().filter_map(|measured| measured.report.other_ways);
-        let other = others.next().map_or("other", |(other, _)| other);
-        // Writing to a String cannot fail.
-        let _ = write!(text, ",routing,{}", share_key(other));
-    }
-    let has_bounds = all.iter().any(|measured| measured.bound.is_some());
-    text.push_str(if has_bounds { ",bound\n" } else { "\n" });
-    for measured in all {
-        let report = &measured.report;
-        // Writing to a String cannot fail.
-        let _ = write!(
-            text,
-            "{},{},{:016x},{},{:.6},{:.6},{},{},{:.4},{},{:.3}",
-            measured.load.fraction(),
-            report.seed,
-            report.trace_hash,
-            report.cycles,
-            report.offered_load,
-            report.accepted_load,
-            report.saturated,
-            cells(report.latency_cycles, 3, "").join(","),
-            report.hops_mean,
-            report.phit_hops,
-            measured.wall_seconds,
-        );
-        if let Some(routing) = measured.routing {
-            let share = report.other_ways.map_or(0.0, |(_, share)| share);
-            // Names of modes may have commas.
-            let _ = write!(text, ",\"{routing}\",{share:.4}");
-        }
-        if has_bounds {
-            let bound = measured.bound.map(|bound| format!("{bound:.6}"));
-            let _ = write!(text, ",{}", bound.unwrap_or_default());
-        }
-        text.push('\n');
-    }
-    text
 }
 
 /// The lines of names and units above [`line()`]s.

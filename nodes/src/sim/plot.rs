@@ -1,123 +1,257 @@
 //! The latency-load curve as a drawing.
 
-use miette::miette;
-use plotters::chart::DualCoordChartContext;
-use plotters::coord::types::RangedCoordf64;
-use plotters::prelude::*;
+use super::sweep::Sample;
+use crate::chart::{
+    Axis, COLOURS, Chart, Colour, Curve, GREY, Mark, Panel, Point, Scale, Stroke, around,
+};
 
-use super::measure::Measured;
-
-const SIZE: (u32, u32) = (900, 560);
-/// Latencies above this multiple of the lowest mean are not drawn: a saturated network has none.
+/// Latencies above this multiple of the lowest mean are not drawn: what is steady is seen.
 const HIGHEST: f64 = 12.0;
+/// Room above the highest latency of a steady state, so that a curve is seen to rise.
+const ROOM: f64 = 1.25;
 
-/// Colours of several modes.
-const COLOURS: [RGBColor; 8] = [
-    BLUE,
-    RED,
-    RGBColor(0, 130, 60),
-    RGBColor(200, 120, 0),
-    RGBColor(130, 0, 160),
-    RGBColor(0, 150, 170),
-    RGBColor(110, 70, 30),
-    BLACK,
-];
-/// Colour of what is measured on the right scale.
-const GREEN: RGBColor = RGBColor(0, 130, 60);
-
-/// Draws mean, 99th percentile and accepted load over offered load, as SVG; of several routing
-/// modes mean and accepted load. Bounds, where they are known, are upright lines.
+/// Draws mean and 99th percentile of the latency over offered load, and below them accepted load;
+/// of several routing modes the means. Bounds, where they are known, and the highest loads without
+/// saturation are upright lines.
 ///
 /// # Errors
 /// Nothing to draw, or a drawing that fails.
-pub fn svg(title: &str, all: &[Measured]) -> miette::Result<String> {
-    let curves = curves(all);
-    let mut text = String::new();
-    draw(title, all, &curves, &mut text).map_err(|error| miette!("cannot draw: {error}"))?;
-    Ok(text)
+pub fn svg(all: &[Sample]) -> miette::Result<String> {
+    chart(all).svg()
 }
 
-type Points = Vec<(f64, f64)>;
-
-/// A line to draw.
-struct Curve {
-    name: String,
-    colour: RGBColor,
-    /// Load and latency; or load and accepted load, for the right scale.
-    points: Points,
-    is_accepted: bool,
+fn chart(all: &[Sample]) -> Chart {
+    let modes: Vec<&[Sample]> = all.chunk_by(|a, b| a.routing == b.routing).collect();
+    let is_alone = modes.len() < 2;
+    let (mut latencies, mut accepted) = (Vec::new(), Vec::new());
+    for (mode, &colour) in modes.iter().zip(COLOURS.iter().cycle()) {
+        if is_alone {
+            latencies.push(curve(
+                "99th percentile",
+                COLOURS[1],
+                Stroke::Dashed,
+                mode,
+                slowest,
+            ));
+        }
+        let name = match is_alone {
+            true => "mean latency".to_owned(),
+            false => mode_name(mode),
+        };
+        latencies.push(curve(&name, colour, Stroke::Solid, mode, mean));
+        let (name, colour) = match is_alone {
+            true => ("accepted load", COLOURS[2]),
+            false => ("", colour),
+        };
+        accepted.push(Curve {
+            points: mode.iter().map(carried).collect(),
+            ..curve(name, colour, Stroke::Solid, &[], mean)
+        });
+    }
+    let right = all.iter().map(|sample| sample.load).fold(0.0, f64::max);
+    let most = all
+        .iter()
+        .map(|sample| sample.accepted_load)
+        .fold(0.0, f64::max);
+    let (x, y) = (
+        Scale::Linear.around(0.0, right),
+        Scale::Linear.around(0.0, most.max(1e-6)),
+    );
+    accepted.insert(0, offered(x.1.min(y.1)));
+    let mut marks = bounds(&modes);
+    marks.retain(|mark| mark.x <= x.1);
+    marks.extend(saturations(&modes));
+    let axis = |name: &str, range| Axis {
+        name: name.to_owned(),
+        scale: Scale::Linear,
+        range,
+    };
+    Chart {
+        title: all.first().map_or_else(String::new, Sample::setting),
+        subtitle: subtitle(all),
+        x: axis("offered load (fraction of a port's rate)", x),
+        panels: vec![
+            Panel {
+                axis: axis("latency (cycles)", (0.0, highest(all))),
+                share: 62,
+                curves: latencies,
+            },
+            Panel {
+                axis: axis("accepted load", y),
+                share: 38,
+                curves: accepted,
+            },
+        ],
+        marks,
+        unsteady: "past saturation: queues grow, latency is not steady".to_owned(),
+        band: "95 % interval over seeds".to_owned(),
+    }
 }
 
-/// The curves of all modes, or of the only one.
-fn curves(all: &[Measured]) -> Vec<Curve> {
-    let load = |m: &Measured| m.load.fraction();
-    let latencies = |part: &[Measured], of: fn(&Measured) -> f64| -> Points {
-        let measured = part.iter().filter(|m| m.report.latency_cycles.count > 0);
-        measured.map(|m| (load(m), of(m))).collect()
+/// What latencies are told in, and whose they are.
+fn subtitle(all: &[Sample]) -> String {
+    let Some(first) = all.first() else {
+        return String::new();
     };
-    let mean = |m: &Measured| m.report.latency_cycles.mean;
-    let accepted = |part: &[Measured]| {
-        part.iter()
-            .map(|m| (load(m), m.report.accepted_load))
-            .collect()
+    let seeds = match first.seeds {
+        0 | 1 => format!("seed {}", first.seed),
+        seeds => format!("means over {seeds} seeds"),
     };
-    let parts: Vec<&[Measured]> = all.chunk_by(|a, b| a.routing == b.routing).collect();
-    let curve = |name: &str, colour, points, is_accepted| Curve {
+    format!("a cycle is {} ns; {seeds}", first.cycle_ns)
+}
+
+fn curve(
+    name: &str,
+    colour: Colour,
+    stroke: Stroke,
+    mode: &[Sample],
+    of: fn(&Sample) -> Option<Point>,
+) -> Curve {
+    Curve {
         name: name.to_owned(),
         colour,
-        points,
-        is_accepted,
+        stroke,
+        points: mode.iter().filter_map(of).collect(),
+    }
+}
+
+fn latency(sample: &Sample, y: Option<f64>, half_width: Option<f64>) -> Option<Point> {
+    Some(Point {
+        x: sample.load,
+        y: y?,
+        half_width: half_width.unwrap_or(0.0),
+        is_steady: !sample.saturated,
+    })
+}
+
+fn mean(sample: &Sample) -> Option<Point> {
+    latency(
+        sample,
+        sample.latency_mean,
+        sample.latency_mean_half_width_95,
+    )
+}
+
+fn slowest(sample: &Sample) -> Option<Point> {
+    latency(sample, sample.latency_p99, sample.latency_p99_half_width_95)
+}
+
+/// What is accepted is a rate in any case.
+fn carried(sample: &Sample) -> Point {
+    Point {
+        half_width: sample.accepted_load_half_width_95.unwrap_or(0.0),
+        ..Point::new(sample.load, sample.accepted_load)
+    }
+}
+
+/// The line on which everything that is offered is accepted.
+fn offered(to: f64) -> Curve {
+    Curve {
+        name: "all that is offered".to_owned(),
+        colour: GREY,
+        stroke: Stroke::Thin,
+        points: vec![Point::new(0.0, 0.0), Point::new(to, to)],
+    }
+}
+
+/// Latency at the upper end of the scale: what is steady is below it.
+fn highest(all: &[Sample]) -> f64 {
+    let means = all.iter().filter_map(|sample| sample.latency_mean);
+    let lowest = means.fold(f64::INFINITY, f64::min);
+    let is_alone = all
+        .windows(2)
+        .all(|pair| pair[0].routing == pair[1].routing);
+    let steady = all.iter().filter(|sample| !sample.saturated);
+    let shown = steady.filter_map(|sample| match is_alone {
+        true => sample.latency_p99,
+        false => sample.latency_mean,
+    });
+    let most = shown.fold(3.0 * lowest, |most, one| most.max(ROOM * one));
+    let range = around(Scale::Linear, [most.min(HIGHEST * lowest)]);
+    range.map_or(1.0, |(_, high)| high)
+}
+
+/// The name of a mode, and up to where it is steady.
+fn mode_name(mode: &[Sample]) -> String {
+    let name = mode[0].routing.clone().unwrap_or_default();
+    match saturation(mode) {
+        Saturation::Never => format!("{name}: steady at all loads"),
+        Saturation::Always => format!("{name}: saturated at all loads"),
+        Saturation::Above(load) => format!("{name}: steady up to {load}"),
+    }
+}
+
+/// Where a mode saturates.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Saturation {
+    Never,
+    Always,
+    /// Between this load and the next one of the sweep.
+    Above(f64),
+}
+
+fn saturation(mode: &[Sample]) -> Saturation {
+    let steady = mode.iter().take_while(|sample| !sample.saturated);
+    match (steady.last(), mode.iter().any(|sample| sample.saturated)) {
+        (_, false) => Saturation::Never,
+        (None, true) => Saturation::Always,
+        (Some(last), true) => Saturation::Above(last.load),
+    }
+}
+
+/// The highest load before saturation of each mode.
+fn saturations(modes: &[&[Sample]]) -> Vec<Mark> {
+    let is_alone = modes.len() < 2;
+    let of = |(mode, &colour): (&&[Sample], &Colour)| match saturation(mode) {
+        Saturation::Above(load) => Some(Mark {
+            x: load,
+            label: load.to_string(),
+            name: match is_alone {
+                true => format!("saturation: steady up to {load}"),
+                false => "saturation: steady up to there".to_owned(),
+            },
+            colour: if is_alone { GREY } else { colour },
+            is_dotted: false,
+        }),
+        Saturation::Never | Saturation::Always => None,
     };
-    if parts.len() < 2 {
-        let slowest = |m: &Measured| m.report.latency_cycles.p99 as f64;
-        return vec![
-            curve("mean latency", BLUE, latencies(all, mean), false),
-            curve("99th percentile", RED, latencies(all, slowest), false),
-            curve("accepted load (right)", GREEN, accepted(all), true),
-        ];
-    }
-    let mut curves = Vec::new();
-    for (part, &colour) in parts.into_iter().zip(COLOURS.iter().cycle()) {
-        let name = part[0].routing.unwrap_or("");
-        curves.push(curve(name, colour, latencies(part, mean), false));
-        curves.push(curve("", colour, accepted(part), true));
-    }
-    curves
+    modes
+        .iter()
+        .zip(COLOURS.iter().cycle())
+        .filter_map(of)
+        .collect()
 }
 
-/// An upright line at a load that cannot be exceeded.
-struct Bound {
-    name: String,
-    colour: RGBColor,
-    load: f64,
-}
-
-/// The bounds of all curves, each once, in the colour of the first curve that has it.
-fn bounds(all: &[Measured]) -> Vec<Bound> {
-    let parts: Vec<&[Measured]> = all.chunk_by(|a, b| a.routing == b.routing).collect();
-    let is_alone = parts.len() < 2;
-    let mut bounds: Vec<(f64, RGBColor, Vec<&str>)> = Vec::new();
-    for (part, &colour) in parts.into_iter().zip(COLOURS.iter().cycle()) {
-        let Some(load) = part[0].bound else { continue };
-        let name = part[0].routing.unwrap_or("");
-        let colour = if is_alone { BLACK } else { colour };
-        match bounds
+/// The bounds of all modes, each once, in the colour of the first mode that has it.
+fn bounds(modes: &[&[Sample]]) -> Vec<Mark> {
+    let is_alone = modes.len() < 2;
+    let mut bounds: Vec<(f64, Colour, Vec<&str>)> = Vec::new();
+    for (mode, &colour) in modes.iter().zip(COLOURS.iter().cycle()) {
+        let Some(load) = mode[0].bound else { continue };
+        let name = mode[0].routing.as_deref().unwrap_or("");
+        let colour = if is_alone { COLOURS[7] } else { colour };
+        let known = bounds
             .iter_mut()
-            .find(|(other, ..)| (other - load).abs() < 1e-3)
-        {
+            .find(|(other, ..)| (other - load).abs() < 1e-3);
+        match known {
             Some((.., names)) => names.push(name),
             None => bounds.push((load, colour, vec![name])),
         }
     }
     let is_one = bounds.len() == 1;
-    let named = |(load, colour, names): (f64, RGBColor, Vec<&str>)| {
+    let named = |(load, colour, names): (f64, Colour, Vec<&str>)| {
         let whose = if is_one {
             String::new()
         } else {
             common(&names)
         };
-        let name = format!("bound {load:.3} {whose}").trim_end().to_owned();
-        Bound { name, colour, load }
+        Mark {
+            x: load,
+            label: format!("{load:.3}"),
+            name: format!("bound {whose}").trim_end().to_owned(),
+            colour,
+            is_dotted: true,
+        }
     };
     bounds.into_iter().map(named).collect()
 }
@@ -136,198 +270,23 @@ fn common(names: &[&str]) -> String {
     }
 }
 
-/// What latencies are told in.
-fn cycles_of(all: &[Measured]) -> String {
-    let ps = all.first().map_or(0, |measured| measured.cycle.as_ps());
-    format!("latency in cycles of {} ns", ps as f64 / 1e3)
-}
-
-/// Latency at the upper end of the scale.
-fn highest(all: &[Measured]) -> Result<f64, Box<dyn std::error::Error>> {
-    let lowest = all
-        .iter()
-        .map(|m| m.report.latency_cycles.mean)
-        .filter(|&mean| mean > 0.0)
-        .fold(f64::INFINITY, f64::min);
-    if !lowest.is_finite() {
-        return Err("no packet was measured".into());
-    }
-    Ok(all
-        .iter()
-        .map(|m| m.report.latency_cycles.p99 as f64)
-        .fold(lowest, f64::max)
-        .min(lowest * HIGHEST))
-}
-
-fn draw(
-    title: &str,
-    all: &[Measured],
-    curves: &[Curve],
-    text: &mut String,
-) -> Result<(), Box<dyn std::error::Error>> {
-    let highest = highest(all)?;
-    let right = all.iter().map(|m| m.load.fraction()).fold(0.0, f64::max);
-    let root = SVGBackend::with_string(text, SIZE).into_drawing_area();
-    root.fill(&WHITE)?;
-    let mut chart = ChartBuilder::on(&root)
-        .caption(title, ("sans-serif", 20))
-        .margin(12)
-        .x_label_area_size(44)
-        .y_label_area_size(64)
-        .right_y_label_area_size(64)
-        .build_cartesian_2d(0.0..right, 0.0..highest * 1.05)?
-        .set_secondary_coord(0.0..right, 0.0..1.0);
-    chart
-        .configure_mesh()
-        .x_desc("offered load (fraction of a port's rate)")
-        .y_desc(cycles_of(all))
-        .label_style(("sans-serif", 14))
-        .max_light_lines(2)
-        .draw()?;
-    chart
-        .configure_secondary_axes()
-        .y_desc(if curves.iter().any(|curve| curve.name.is_empty()) {
-            "accepted load (dashed)"
-        } else {
-            "accepted load"
-        })
-        .label_style(("sans-serif", 14))
-        .draw()?;
-    let top = highest * 1.05;
-    let bounds: Vec<Bound> = bounds(all)
-        .into_iter()
-        .filter(|b| b.load <= right)
-        .collect();
-    let position = legend_position(curves, &bounds, right, top);
-    for curve in curves {
-        draw_curve(&mut chart, curve, top)?;
-    }
-    for Bound { name, colour, load } in bounds {
-        let line = colour.stroke_width(1);
-        let upright = [(load, 0.0), (load, top)];
-        chart
-            .draw_series(DashedLineSeries::new(upright, 2, 3, line))?
-            .label(name)
-            .legend(move |(x, y)| PathElement::new([(x + 9, y - 6), (x + 9, y + 6)], line));
-    }
-    chart
-        .configure_series_labels()
-        .position(position)
-        .background_style(WHITE.mix(0.8))
-        .border_style(BLACK)
-        .label_font(("sans-serif", 14))
-        .draw()?;
-    root.present()?;
-    drop(chart);
-    Ok(())
-}
-
-type Scales = Cartesian2d<RangedCoordf64, RangedCoordf64>;
-type Chart<'a, 'b> = DualCoordChartContext<'a, SVGBackend<'b>, Scales, Scales>;
-
-/// Draws a curve, of latency as far as `top`.
-fn draw_curve(
-    chart: &mut Chart<'_, '_>,
-    curve: &Curve,
-    top: f64,
-) -> Result<(), Box<dyn std::error::Error>> {
-    let line = curve.colour.stroke_width(2);
-    let legend = move |(x, y)| PathElement::new([(x, y), (x + 18, y)], line);
-    let points = curve.points.iter().copied();
-    if curve.is_accepted {
-        if curve.name.is_empty() {
-            chart.draw_secondary_series(DashedLineSeries::new(points, 6, 4, line))?;
-        } else {
-            chart
-                .draw_secondary_series(LineSeries::new(points, line))?
-                .label(&curve.name)
-                .legend(legend);
-        }
-        return Ok(());
-    }
-    chart
-        .draw_series(LineSeries::new(up_to(top, &curve.points), line))?
-        .label(&curve.name)
-        .legend(legend);
-    let within = points.filter(|&(_, y)| y <= top);
-    chart.draw_series(within.map(|at| Circle::new(at, 3, curve.colour.filled())))?;
-    Ok(())
-}
-
-/// A curve as far as it is not above `top` for the first time: it ends there, so that it is seen to go on.
-fn up_to(top: f64, points: &[(f64, f64)]) -> Points {
-    let inside = points.iter().take_while(|&&(_, y)| y <= top).count();
-    let mut shown = points[..inside].to_vec();
-    if let (Some(&(x0, y0)), Some(&(x1, y1))) = (shown.last(), points.get(inside)) {
-        shown.push((x0 + (x1 - x0) * (top - y0) / (y1 - y0), top));
-    }
-    shown
-}
-
-/// Parts of the width and of the height that a legend takes, at most.
-const LEGEND: (f64, f64) = (0.36, 0.3);
-/// Where it may stand, and the part of the width and of the height where its left lower corner is
-/// then.
-const CORNERS: [(SeriesLabelPosition, f64, f64); 3] = [
-    (SeriesLabelPosition::UpperLeft, 0.0, 1.0 - LEGEND.1),
-    (
-        SeriesLabelPosition::UpperRight,
-        1.0 - LEGEND.0,
-        1.0 - LEGEND.1,
-    ),
-    (
-        SeriesLabelPosition::MiddleRight,
-        1.0 - LEGEND.0,
-        0.5 - LEGEND.1 / 2.0,
-    ),
-];
-
-/// Where the legend hides least of curves and bounds; the first such place.
-fn legend_position(
-    curves: &[Curve],
-    bounds: &[Bound],
-    right: f64,
-    top: f64,
-) -> SeriesLabelPosition {
-    let mut hidden = [0_usize; CORNERS.len()];
-    let mut meet = |x: f64, y: f64| {
-        for (hidden, (_, left, low)) in hidden.iter_mut().zip(&CORNERS) {
-            let is_inside =
-                (*left..left + LEGEND.0).contains(&x) && (*low..low + LEGEND.1).contains(&y);
-            *hidden += usize::from(is_inside);
-        }
-    };
-    // So many places of each line are looked at.
-    let places = 50;
-    let between = |a: f64, b: f64, n: i32| a + (b - a) * f64::from(n) / f64::from(places);
-    for curve in curves {
-        let (points, scale) = match curve.is_accepted {
-            true => (curve.points.clone(), 1.0),
-            false => (up_to(top, &curve.points), top),
-        };
-        for (a, b) in points.iter().zip(points.iter().skip(1)) {
-            for n in 0..places {
-                meet(between(a.0, b.0, n) / right, between(a.1, b.1, n) / scale);
-            }
-        }
-    }
-    for bound in bounds {
-        for n in 0..places {
-            meet(bound.load / right, between(0.0, 1.0, n));
-        }
-    }
-    let least = hidden
-        .into_iter()
-        .zip(CORNERS)
-        .min_by_key(|(hidden, _)| *hidden);
-    least.map_or(SeriesLabelPosition::UpperLeft, |(_, (position, ..))| {
-        position
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn sample(load: f64, latency: f64, saturated: bool) -> Sample {
+        Sample {
+            load,
+            accepted_load: load.min(0.7),
+            saturated,
+            latency_mean: Some(latency),
+            latency_p99: Some(2.0 * latency),
+            topology: "r1-32".to_owned(),
+            traffic: "uniform".to_owned(),
+            seeds: 1,
+            ..Sample::default()
+        }
+    }
 
     #[test]
     fn what_bounds_share_names_them() {
@@ -338,39 +297,55 @@ mod tests {
     }
 
     #[test]
-    fn curves_end_at_the_top() {
-        let points = [(0.1, 50.0), (0.2, 60.0), (0.4, 160.0), (0.5, 90.0)];
-        assert_eq!(
-            up_to(110.0, &points),
-            [(0.1, 50.0), (0.2, 60.0), (0.30000000000000004, 110.0)]
-        );
-        assert_eq!(up_to(200.0, &points), points);
-        assert_eq!(up_to(40.0, &points), []);
+    fn saturation_is_above_the_last_steady_load_before_it() {
+        let at = |saturated: &[bool]| {
+            let loads = saturated.iter().zip([0.2, 0.4, 0.6]);
+            let all: Vec<_> = loads.map(|(&is, load)| sample(load, 50.0, is)).collect();
+            saturation(&all)
+        };
+        assert_eq!(at(&[false, false, true]), Saturation::Above(0.4));
+        assert_eq!(at(&[false, true, false]), Saturation::Above(0.2));
+        assert_eq!(at(&[true, true, true]), Saturation::Always);
+        assert_eq!(at(&[false, false, false]), Saturation::Never);
     }
 
     #[test]
-    fn the_legend_is_where_it_hides_least() {
-        let curve = |points: &[(f64, f64)]| Curve {
-            name: "steady".to_owned(),
-            colour: BLUE,
-            points: points.to_vec(),
-            is_accepted: false,
-        };
-        let is_left = |points: &[(f64, f64)], bounds: &[Bound]| {
-            let position = legend_position(&[curve(points)], bounds, 1.0, 100.0);
-            matches!(position, SeriesLabelPosition::UpperLeft)
-        };
-        let (early, late) = ([(0.1, 50.0), (0.3, 200.0)], [(0.1, 50.0), (0.9, 100.0)]);
-        assert!(!is_left(&early, &[]) && is_left(&late, &[]));
-        assert!(is_left(&[(0.1, 50.0), (0.9, 60.0)], &[]));
-        let bound = Bound {
-            name: String::new(),
-            colour: BLUE,
-            load: 0.2,
-        };
-        assert!(!is_left(&[(0.1, 50.0), (0.9, 60.0)], &[bound]));
-        let both = [curve(&early), curve(&late)];
-        let position = legend_position(&both, &[], 1.0, 100.0);
-        assert!(matches!(position, SeriesLabelPosition::MiddleRight));
+    fn the_scale_is_of_what_is_steady() {
+        let all = [
+            sample(0.2, 50.0, false),
+            sample(0.4, 100.0, false),
+            sample(0.6, 9e6, true),
+        ];
+        assert_eq!(highest(&all), 250.0);
+        assert_eq!(
+            highest(&[sample(0.2, 50.0, false), sample(0.4, 4e3, false)]),
+            600.0
+        );
+        assert_eq!(highest(&[]), 1.0);
+    }
+
+    #[test]
+    fn points_past_saturation_are_not_drawn_as_latency() {
+        let all = [sample(0.2, 50.0, false), sample(0.6, 60.0, true)];
+        let drawing = svg(&all).expect("a drawing");
+        for words in [
+            "r1-32: uniform traffic",
+            "past saturation: queues grow,",
+            "mean latency",
+        ] {
+            assert!(drawing.contains(words), "{words}");
+        }
+        let steady = svg(&all[..1]).expect("a drawing");
+        assert!(!steady.contains("past saturation") && !steady.contains("saturation: steady"));
+        assert!(drawing.contains("saturation: steady up to"));
+        let mut bands = all.to_vec();
+        bands[0].latency_mean_half_width_95 = Some(4.0);
+        assert!(!drawing.contains("95 % interval"));
+        assert!(
+            svg(&bands)
+                .expect("a drawing")
+                .contains("95 % interval over seeds")
+        );
+        assert!(svg(&[]).is_err());
     }
 }

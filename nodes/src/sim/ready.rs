@@ -7,6 +7,7 @@ use phitwire::machine::{self, MACHINES};
 use phitwire::net::{Network, Shown};
 
 use crate::description;
+use crate::nearest::did_you_mean;
 
 /// Names and texts of the descriptions that come with the command.
 fn all() -> impl Iterator<Item = &'static (&'static str, &'static str)> {
@@ -36,8 +37,9 @@ pub fn find(name: &str) -> miette::Result<Box<dyn Network>> {
             names.join(", "),
             others.join("; or ")
         ),
-        "`{}` is neither a file nor the name of a topology",
-        Shown(name)
+        "`{}` is neither a file nor the name of a topology{}",
+        Shown(name),
+        did_you_mean(name, &names)
     ))
 }
 

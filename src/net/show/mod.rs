@@ -7,6 +7,8 @@ mod table;
 
 use thiserror::Error;
 
+use super::shown::Shown;
+
 pub use dot::Dot;
 pub use svg::{FAINT, INK, Svg};
 pub use table::{Table, links, or_dash};
@@ -15,6 +17,25 @@ pub use table::{Table, links, or_dash};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("{0} {1} are too many to draw ({2} at most); show it as a table")]
 pub struct TooLarge(pub usize, pub &'static str, pub usize);
+
+/// Why there is no drawing.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum DrawError {
+    /// Nobody could read it.
+    #[error(transparent)]
+    TooLarge(#[from] TooLarge),
+    /// A part that the network does not have.
+    #[error("there is no part `{}` in it: its parts are {parts}", Shown(.wanted))]
+    NoPart {
+        /// What was asked for.
+        wanted: String,
+        /// Those there are.
+        parts: String,
+    },
+    /// A network that is drawn as a whole.
+    #[error("`{}`: a network of this kind is drawn as a whole and has no parts to expand", Shown(.0))]
+    NoParts(String),
+}
 
 /// `3 links`, `1 link`.
 pub fn counted(count: usize, what: &str) -> String {

@@ -30,6 +30,13 @@ pub enum Pattern {
     Grid(GridPattern),
 }
 
+impl Pattern {
+    /// The names of all patterns, without what may come behind them.
+    pub const fn names() -> &'static [&'static str] {
+        &NAMES
+    }
+}
+
 impl Default for Pattern {
     fn default() -> Self {
         Self::Common(nic::TrafficPattern::Uniform)

@@ -1,6 +1,7 @@
 //! What a run found.
 
 use super::check::Violation;
+use crate::nic::LatencyCounts;
 
 /// Latencies in cycles, from a packet's birth at its source to the arrival of its last phit.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -79,6 +80,8 @@ pub struct Report {
     /// Latencies of the packets born in the measurement; of a saturated network, which has no
     /// steady latency, those of the packets that arrived in the measurement.
     pub latency_cycles: LatencySummary,
+    /// The same latencies as counts of cycles, ascending.
+    pub latency_counts: LatencyCounts,
     /// Routers that a packet passed, on average; with replies, the way back is counted too.
     pub hops_mean: f64,
     /// Phits through routers in the whole run.

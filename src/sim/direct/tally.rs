@@ -3,6 +3,7 @@
 use hdrhistogram::Histogram;
 
 use super::report::LatencySummary;
+use crate::nic::LatencyCounts;
 
 /// Latencies are right to 0.1 %.
 const DIGITS: u8 = 3;
@@ -112,6 +113,17 @@ impl Latencies {
             .add(&other.histogram)
             .expect("all histograms have the same bounds");
         self.sum += other.sum;
+    }
+
+    /// How often each latency came, in cycles where others have nanoseconds.
+    pub(crate) fn counts(&self) -> LatencyCounts {
+        let all = self.histogram.iter_recorded();
+        LatencyCounts {
+            buckets: all
+                .map(|step| (step.value_iterated_to(), step.count_at_value()))
+                .collect(),
+            max_ns: self.histogram.max(),
+        }
     }
 
     pub(crate) fn summary(&self) -> LatencySummary {

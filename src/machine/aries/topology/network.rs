@@ -7,7 +7,7 @@ use crate::device::Device;
 use crate::machine::aries::nic::AriesNic;
 use crate::machine::aries::router::Aries;
 use crate::net::{
-    Effort, End, Mistakes, Network, NodeRef, PlanError, Reroutable, Runtime, TooLarge,
+    DrawError, Effort, End, Mistakes, Network, NodeRef, PlanError, Reroutable, Runtime, TooLarge,
 };
 use crate::time::Time;
 
@@ -55,6 +55,10 @@ impl Network for Dragonfly {
 
     fn svg(&self) -> Result<String, TooLarge> {
         show::svg(self)
+    }
+
+    fn drawing(&self, part: Option<&str>) -> Result<String, DrawError> {
+        show::drawing(self, part)
     }
 
     fn inventory(&self) -> Option<String> {

@@ -7,7 +7,9 @@ use super::{check, description, show};
 use crate::device::Device;
 use crate::machine::blackwidow::nic::BlackWidowNic;
 use crate::machine::blackwidow::router::Yarc;
-use crate::net::{Effort, End, Mistakes, Network, NodeRef, PlanError, Runtime, TooLarge};
+use crate::net::{
+    DrawError, Effort, End, Mistakes, Network, NodeRef, PlanError, Runtime, TooLarge,
+};
 use crate::time::Time;
 
 impl Network for FoldedClos {
@@ -59,6 +61,10 @@ impl Network for FoldedClos {
 
     fn svg(&self) -> Result<String, TooLarge> {
         show::svg(self)
+    }
+
+    fn drawing(&self, part: Option<&str>) -> Result<String, DrawError> {
+        show::drawing(self, part)
     }
 
     fn device(

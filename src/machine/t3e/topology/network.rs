@@ -7,8 +7,8 @@ use crate::device::Device;
 use crate::machine::t3e::pe::{Pe, PeConfig};
 use crate::machine::t3e::router::T3eRouter;
 use crate::net::{
-    Effort, Mistakes, Network, NodeRef, PlanError, Reroutable, Runtime, SideNetworks, TooLarge,
-    TunableChannels, of_graph,
+    DrawError, Effort, Mistakes, Network, NodeRef, PlanError, Reroutable, Runtime, SideNetworks,
+    TooLarge, TunableChannels, of_graph,
 };
 use crate::time::{Duration, Time};
 
@@ -40,6 +40,10 @@ impl Network for Torus {
 
     fn svg(&self) -> Result<String, TooLarge> {
         show::svg(self)
+    }
+
+    fn drawing(&self, part: Option<&str>) -> Result<String, DrawError> {
+        show::drawing(self, part)
     }
 
     fn reroute(&self) -> Option<&dyn Reroutable> {

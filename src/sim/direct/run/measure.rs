@@ -145,6 +145,7 @@ impl<M: CycleModel> Simulation<M> {
         report.cycles = self.cycle;
         report.late_faults = self.late_faults();
         report.latency_cycles = latencies.summary();
+        report.latency_counts = latencies.counts();
         report.packets = tally.arrived_packets;
         report.hops_mean = self.hops_per_message(report.phit_hops, &tally);
     }

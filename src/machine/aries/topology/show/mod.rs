@@ -1,6 +1,8 @@
 //! A dragonfly for the eye: tables, Graphviz, a drawing.
 
 mod dot;
+mod group;
+mod overview;
 mod svg;
 mod table;
 
@@ -8,6 +10,7 @@ use std::collections::BTreeMap;
 
 use super::model::Dragonfly;
 use crate::machine::aries::route::registers::PortKind;
+use crate::net::DrawError;
 use crate::net::NodeRef;
 use crate::net::show::counted;
 
@@ -28,6 +31,37 @@ pub fn summary(network: &Dragonfly) -> String {
         counted(network.nics().count(), "NIC"),
         counted(network.links.len(), "link"),
     )
+}
+
+/// Lines between groups up to which each pair of routers has its own.
+const MOST_LINES: usize = 60;
+
+/// The drawing to be looked at: in full, with a box per group, or of one group.
+///
+/// # Errors
+/// [`DrawError::NoPart`].
+pub fn drawing(network: &Dragonfly, part: Option<&str>) -> Result<String, DrawError> {
+    let Some(part) = part else {
+        let joined = joined(network);
+        let blue = joined.values().filter(|(kind, _)| *kind == PortKind::Blue);
+        let is_small = blue.count() <= MOST_LINES;
+        // One group needs no box around it.
+        let is_one = network.shape.groups == 1 && !svg::names_all(network);
+        return match svg(network) {
+            _ if is_one => Ok(group::group(network, 0)),
+            Ok(drawing) if is_small => Ok(drawing),
+            _ => Ok(overview::overview(network)),
+        };
+    };
+    let number = part.strip_prefix("group").unwrap_or(part).trim();
+    let number = number.strip_prefix('g').unwrap_or(number);
+    match number.parse() {
+        Ok(number) if number < network.shape.groups => Ok(group::group(network, number)),
+        _ => Err(DrawError::NoPart {
+            wanted: part.to_owned(),
+            parts: format!("groups 0 to {}", network.shape.groups - 1),
+        }),
+    }
 }
 
 /// The numbers of the links that join each two routers, by kind: green, black and blue.

@@ -2,7 +2,7 @@
 
 use super::{network, spec};
 use crate::machine::aries::link::rates;
-use crate::machine::aries::route::registers::Bias;
+use crate::machine::aries::route::registers::{Bias, PortKind};
 use crate::machine::aries::topology::{
     Arrangement, Dragonfly, DragonflyLink, DragonflySpec, read, show, write,
 };
@@ -132,6 +132,104 @@ fn drawings_show_every_router_and_say_when_they_cannot() {
         assert!(show::table(&network, 5).contains(&network.name));
     }
     assert!(show::svg(&network(49, 1, 8, 1)).is_err());
+}
+
+/// The numbers of all links that a drawing shows.
+fn drawn_links(svg: &str) -> std::collections::BTreeSet<usize> {
+    let parts = svg.split("data-links=\"").skip(1);
+    let lists = parts.filter_map(|part| part.split('"').next());
+    lists
+        .flat_map(str::split_whitespace)
+        .filter_map(|link| link.parse().ok())
+        .collect()
+}
+
+#[test]
+fn many_groups_are_drawn_as_boxes_and_expanded_one_by_one() {
+    let kinds = |network: &Dragonfly, wanted: PortKind| {
+        let links = network.links.iter().enumerate();
+        let of_kind = links.filter(|(_, link)| network.kind(link) == Some(wanted));
+        of_kind
+            .map(|(number, _)| number)
+            .collect::<std::collections::BTreeSet<_>>()
+    };
+    // A circle with numbers, one without, and a field of squares.
+    for (groups, chassis, blades, links, words) in [
+        (9, 2, 8, 8, ">group 8</text>"),
+        (20, 2, 8, 1, ">g19</text>"),
+        (60, 1, 16, 1, "a square is all blue links"),
+    ] {
+        let network = network(groups, chassis, blades, links);
+        let drawing = show::drawing(&network, None).expect("a drawing");
+        assert!(drawing.contains(words), "{groups}");
+        assert_eq!(
+            drawn_links(&drawing),
+            kinds(&network, PortKind::Blue),
+            "{groups}"
+        );
+        assert!(drawing.len() < 1 << 20);
+    }
+    let large = network(9, 2, 8, 8);
+    let group = show::drawing(&large, Some("group 3")).expect("a group");
+    assert!(group.contains(">g3-c1s7</text>") && !group.contains(">g2-c0s0</text>"));
+    assert!(
+        group.contains("blue links to group 0: 8, group 1: 8"),
+        "{group}"
+    );
+    assert_eq!(group, show::drawing(&large, Some("3")).expect("a group"));
+    for wrong in ["9", "chassis 1", "-1", ""] {
+        let said = show::drawing(&large, Some(wrong))
+            .expect_err(wrong)
+            .to_string();
+        assert!(said.contains("its parts are groups 0 to 8"), "{said}");
+    }
+    // Small ones are drawn in full, as those see them who watch a lab.
+    let small = network(3, 2, 2, 2);
+    assert_eq!(
+        show::drawing(&small, None),
+        Ok(show::svg(&small).expect("small"))
+    );
+}
+
+/// The lanes that they take out of a group are between the boxes, and each has its own.
+#[test]
+fn blue_links_pass_behind_no_router() {
+    let network = network(3, 2, 2, 2);
+    let svg = show::svg(&network).expect("small");
+    let numbers = |text: &str| -> Vec<f64> {
+        let is_apart = |c: char| !c.is_ascii_digit() && c != '.' && c != '-';
+        let parts = text.split(is_apart).filter(|part| !part.is_empty());
+        parts.filter_map(|part| part.parse().ok()).collect()
+    };
+    let boxes: Vec<_> = svg
+        .split("<rect ")
+        .filter(|part| part.starts_with("x=") && part.contains("rx=\"4\""))
+        .map(|part| numbers(part)[..4].to_vec())
+        .collect();
+    // Of each path: the lane, and the heights between which it goes, at both ends.
+    let lanes: Vec<[f64; 3]> = svg
+        .split("<path d=\"")
+        .filter_map(|path| path.split_once('"').map(|(path, _)| path))
+        .filter(|path| path.contains('V'))
+        .flat_map(|path| {
+            let all = numbers(path);
+            [[all[2], all[3], all[4]], [all[9], all[11], all[10]]]
+        })
+        .collect();
+    assert_eq!((boxes.len(), lanes.len()), (12, 12));
+    for (number, &[lane, from, to]) in lanes.iter().enumerate() {
+        for frame in &boxes {
+            let [x, y, width, height] = frame[..] else {
+                panic!("four numbers")
+            };
+            let is_beside = lane < x || lane > x + width;
+            let is_apart = from.max(to) < y || from.min(to) > y + height;
+            assert!(is_beside || is_apart, "lane {lane} in {frame:?}");
+        }
+        let is_own =
+            |&[other, _, edge]: &[f64; 3]| (other - lane).abs() > 1.0 || (edge - to).abs() > 1.0;
+        assert!(lanes[..number].iter().all(is_own), "lane {lane} twice");
+    }
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod dot;
 mod layout;
+mod overview;
 mod svg;
 mod table;
 
@@ -15,7 +16,7 @@ use super::wiring::ClosWiring;
 use crate::net::show::counted;
 use crate::net::{NodeRef, PortSet};
 
-pub use crate::net::TooLarge;
+pub use crate::net::{DrawError, TooLarge};
 pub use dot::dot;
 pub use svg::svg;
 pub use table::table;
@@ -53,6 +54,32 @@ fn class(topology: &FoldedClos, wiring: &ClosWiring) -> String {
     let side = (0..wiring.router_count() as u32)
         .any(|r| !wiring.ports_of_kind(topology, r, PortKind::Side).is_empty());
     format!("R{top}{}", if side { ".5" } else { "" })
+}
+
+/// Lines and boxes up to which a drawing is in full.
+const MOST_LINES: usize = 1_200;
+
+/// The drawing to be looked at: in full, with a box per subtree, or of one subtree.
+///
+/// # Errors
+/// [`DrawError::NoPart`].
+pub fn drawing(topology: &FoldedClos, part: Option<&str>) -> Result<String, DrawError> {
+    let subtrees = overview::Subtrees::of(topology);
+    let Some(part) = part else {
+        let wiring = ClosWiring::new(topology);
+        let is_small = bundles(topology, &wiring, true).len() <= MOST_LINES;
+        return match svg(topology) {
+            Ok(drawing) if is_small => Ok(drawing),
+            _ => Ok(overview::overview(topology)),
+        };
+    };
+    match subtrees.named(part) {
+        Some(number) => Ok(svg(&overview::subtree(topology, &subtrees, number))?),
+        None => Err(DrawError::NoPart {
+            wanted: part.to_owned(),
+            parts: format!("subtrees 0 to {}", subtrees.ranges.len().saturating_sub(1)),
+        }),
+    }
 }
 
 /// All links as bundles, in the order of their shapes.

@@ -17,13 +17,13 @@ const MOST_BENT_LINES: usize = 120;
 /// Lines between routers above which they have no words of their own: the ports say how many links.
 const MOST_LABELLED_LINES: usize = 24;
 /// Fill and line of the routers of each slice.
-const SLICES: [(&str, &str); 4] = [
+pub(super) const SLICES: [(&str, &str); 4] = [
     ("#e3edfb", "#2f6db5"),
     ("#e4f4e6", "#2f8a4c"),
     ("#f6e9f7", "#8d4a9e"),
     ("#fdf0dc", "#a86e1a"),
 ];
-const SIDE: &str = "#d9730d";
+pub(super) const SIDE: &str = "#d9730d";
 
 /// The network as an SVG document. Links between the same two nodes are one line; the ports stand
 /// in the routers, at the line's end. Processors of large networks are drawn as one box per

@@ -52,6 +52,45 @@ fn svg_draws_every_node_once_and_stays_inside() {
 }
 
 #[test]
+fn large_networks_are_drawn_by_subtrees_and_expanded_one_by_one() {
+    let network = |processors| {
+        let spec = BlackWidowSpec {
+            processors,
+            ..BlackWidowSpec::default()
+        };
+        spec.generate().expect("a possible network")
+    };
+    let drawing = |processors| super::drawing(&network(processors), None).expect("a drawing");
+    let whole = drawing(16_384);
+    for words in [
+        ">subtree 31</text>",
+        ">rank 3</text>",
+        "512 of each subtree",
+    ] {
+        assert!(whole.contains(words), "{words}");
+    }
+    assert!(whole.len() < 2 << 20);
+    assert!(drawing(4_608).contains(">subtree 0</text>"));
+    let large = network(16_384);
+    let part = super::drawing(&large, Some("subtree 1")).expect("a subtree");
+    assert!(part.contains("subtree 1 (#"), "{}", &part[..400]);
+    let range = part
+        .split_once("(#")
+        .and_then(|(_, rest)| rest.split_once(')'));
+    let (range, _) = range.expect("its processors");
+    assert_eq!(Ok(part.clone()), super::drawing(&large, Some(range)));
+    let said = super::drawing(&large, Some("9999"))
+        .expect_err("no such")
+        .to_string();
+    assert!(said.contains("its parts are subtrees 0 to "), "{said}");
+    let small = quickstart();
+    assert_eq!(
+        super::drawing(&small, None),
+        Ok(svg(&small).expect("small"))
+    );
+}
+
+#[test]
 fn svg_of_a_large_network_is_refused() {
     let spec = BlackWidowSpec {
         processors: 4608,

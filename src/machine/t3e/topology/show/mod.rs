@@ -2,11 +2,13 @@
 
 mod dot;
 mod measures;
+mod overview;
 mod svg;
 mod table;
 
 use super::defects::Defect;
 use super::model::Torus;
+use crate::net::DrawError;
 use crate::net::show::counted;
 
 pub use dot::dot;
@@ -31,6 +33,32 @@ pub fn summary(torus: &Torus) -> String {
         counted(torus.shape.nodes() as usize, "node"),
         counted(torus.graph.links.len(), "link"),
     )
+}
+
+/// Nodes up to which all are drawn with their names.
+const MOST_NAMED: u32 = 512;
+
+/// The drawing to be looked at: in full, with small boxes, or of one plane of Z.
+///
+/// # Errors
+/// [`DrawError::NoPart`].
+pub fn drawing(torus: &Torus, part: Option<&str>) -> Result<String, DrawError> {
+    let Some(part) = part else {
+        return match torus.shape().nodes() <= MOST_NAMED {
+            true => Ok(svg(torus)?),
+            false => Ok(overview::overview(torus)),
+        };
+    };
+    let planes = svg::planes(torus);
+    let number = part.trim_start_matches("plane").trim_start();
+    let number = number.trim_start_matches(['Z', 'z']).trim_start();
+    match number.parse() {
+        Ok(plane) if plane < planes => Ok(svg::plane(torus, plane)),
+        _ => Err(DrawError::NoPart {
+            wanted: part.to_owned(),
+            parts: format!("planes Z 0 to {}", planes - 1),
+        }),
+    }
 }
 
 /// What processor a node has: its logical number, or that it is spare or cut off.

@@ -1,5 +1,7 @@
 //! A drawing: the planes of Z side by side, X to the right, Y down.
 
+use core::ops::Range;
+
 use super::{role, summary};
 use crate::machine::t3e::route::{Broken, Direction, Place};
 use crate::machine::t3e::router::PROCESSOR;
@@ -30,25 +32,28 @@ const GAP: f64 = 24.0;
 const HEADER: f64 = 78.0;
 const FOOTER: f64 = 48.0;
 /// Colours of what works, of what does not, and of spares.
-const BLUE: &str = "#2f6db5";
-const RED: &str = "#c0392b";
-const AMBER: &str = "#b7791f";
+pub(super) const BLUE: &str = "#2f6db5";
+pub(super) const RED: &str = "#c0392b";
+pub(super) const AMBER: &str = "#b7791f";
 
 /// Where everything is.
 struct Layout {
     plane: (f64, f64),
     size: (f64, f64),
+    /// The first plane that is drawn.
+    first: usize,
 }
 
 impl Layout {
-    fn new(torus: &Torus) -> Self {
+    /// Of the planes of these numbers.
+    fn new(torus: &Torus, drawn: &Range<usize>) -> Self {
         let [x, y, _] = torus.shape().size();
         let along = |size: u8, first, step, last| first + f64::from(size - 1) * step + last;
         let plane = (
             along(x, FIRST.0, STEP.0, LAST.0),
             along(y, FIRST.1, STEP.1, LAST.1),
         );
-        let planes = planes(torus);
+        let planes = drawn.len();
         let (across, down) = (
             planes.min(PLANES_IN_ROW) as f64,
             planes.div_ceil(PLANES_IN_ROW) as f64,
@@ -57,12 +62,14 @@ impl Layout {
             (GAP + across * (plane.0 + GAP)).max(760.0),
             HEADER + down * (plane.1 + GAP) + FOOTER,
         );
-        Self { plane, size }
+        let first = drawn.start;
+        Self { plane, size, first }
     }
 
     /// The upper left corner of a plane.
     fn corner(&self, z: usize) -> (f64, f64) {
-        let (column, row) = (z % PLANES_IN_ROW, z / PLANES_IN_ROW);
+        let place = z - self.first;
+        let (column, row) = (place % PLANES_IN_ROW, place / PLANES_IN_ROW);
         (
             GAP + column as f64 * (self.plane.0 + GAP),
             HEADER + row as f64 * (self.plane.1 + GAP),
@@ -80,7 +87,7 @@ impl Layout {
 }
 
 /// Planes of Z, partial ones included.
-fn planes(torus: &Torus) -> usize {
+pub(super) fn planes(torus: &Torus) -> usize {
     let partial = torus.shape().partial().iter();
     let above: usize = partial.map(|[_, _, high]| usize::from(*high)).sum();
     usize::from(torus.shape().size()[2]) + above
@@ -97,20 +104,37 @@ pub fn svg(torus: &Torus) -> Result<String, TooLarge> {
     if nodes > MOST_NODES {
         return Err(TooLarge(nodes, "nodes", MOST_NODES));
     }
-    let layout = Layout::new(torus);
-    let mut out = Svg::new(layout.size, &summary(torus), (GAP, 34.0));
-    for z in 0..planes(torus) {
+    Ok(of_planes(torus, &(0..planes(torus)), &summary(torus)))
+}
+
+/// One plane of the torus as an SVG document, likewise.
+pub(super) fn plane(torus: &Torus, z: usize) -> String {
+    let summary = summary(torus);
+    let (name, rest) = summary.split_once(": ").unwrap_or((&summary, ""));
+    of_planes(
+        torus,
+        &(z..z + 1),
+        &format!("{name}, plane Z {z}: of {rest}"),
+    )
+}
+
+fn of_planes(torus: &Torus, drawn: &Range<usize>, title: &str) -> String {
+    let layout = Layout::new(torus, drawn);
+    let mut out = Svg::new(layout.size, title, (GAP, 34.0));
+    for z in drawn.clone() {
         frame(&mut out, torus, &layout, z);
     }
     let broken = torus.broken();
-    for node in 0..torus.shape().nodes() {
+    let is_drawn = |node: &u32| drawn.contains(&usize::from(torus.shape().place(*node).0[2]));
+    let nodes = || (0..torus.shape().nodes()).filter(is_drawn);
+    for node in nodes() {
         links(&mut out, torus, &broken, &layout, node);
     }
-    for node in 0..torus.shape().nodes() {
+    for node in nodes() {
         router(&mut out, torus, &layout, node);
     }
     out.part("legend", |out| legend(out, torus, layout.size.1 - 20.0));
-    Ok(out.finish())
+    out.finish()
 }
 
 /// The frame of a plane, with its ordinates.

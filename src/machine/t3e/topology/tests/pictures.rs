@@ -23,6 +23,26 @@ fn tables_and_drawings_name_every_node() {
 }
 
 #[test]
+fn large_tori_are_drawn_in_small_boxes_and_plane_by_plane() {
+    let large = torus("8x16x16");
+    let drawing = large.drawing(None).expect("a drawing");
+    assert_eq!(drawing.matches("class=\"node\"").count(), 2_048);
+    assert_eq!(
+        drawing.matches("class=\"link\"").count(),
+        3 * 2_048 * 2 - (7 * 256 + 15 * 128)
+    );
+    assert!(drawing.contains(">2047</text>") && drawing.len() < 4 << 20);
+    let plane = large.drawing(Some("Z 15")).expect("a plane");
+    assert_eq!(plane.matches(">PE ").count(), 128);
+    assert!(plane.contains("8x16x16, plane Z 15"), "{plane}");
+    assert_eq!(plane, large.drawing(Some("15")).expect("a plane"));
+    let said = large.drawing(Some("16")).expect_err("too high").to_string();
+    assert!(said.contains("planes Z 0 to 15"), "{said}");
+    let small = torus("4x4x4");
+    assert_eq!(small.drawing(None).ok(), small.svg().ok());
+}
+
+#[test]
 fn what_is_broken_or_spare_is_marked() {
     let torus = broken("3x3x2", &["(0,0,0)+X", "r4", "(1,1,1)+Z"], 2);
     let table = torus.table(100);

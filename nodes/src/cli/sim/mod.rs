@@ -1,31 +1,37 @@
 //! `phitwire sim`: a network in virtual time.
 
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+mod files;
+mod loads;
+mod own;
+mod point;
+
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{ArgMatches, Args, Command, FromArgMatches, ValueEnum};
+use clap::{Args, ValueEnum};
 use miette::{IntoDiagnostic, WrapErr, miette};
-use phitwire::catalogue::{Given, Simulation};
+use phitwire::catalogue::Simulation;
 use phitwire::link::impair::Netem;
 use phitwire::machine::MACHINES;
 use phitwire::net::Network;
 use phitwire::sim::direct::{
-    Config, Fault, Links, Load, Pattern, Process, SimPhase, SimProgress, Simulator, Traffic, Warmup,
+    Config, Fault, Links, Load, Pattern, PatternError, Process, Simulator, Traffic, Warmup,
 };
 use phitwire::sim::tap::Tap;
 use serde_json::{Map, Value};
 
+use loads::{Loads, parse_loads};
+use own::{OwnOptions, simulations};
+use point::Point;
+
 use super::capture;
-use super::machine_options::{args, given};
 use super::progress::Shown;
 use super::sim_record::RecordOptions;
 use super::sim_trace::SimTraceArgs;
+use crate::nearest::did_you_mean;
 use crate::output::{NOT_READ, complain, end_with_reader, print_if_read};
-use crate::sim::{Measured, measure, output, plot, ready};
+use crate::sim::{Measured, measure, output, ready};
 
-/// Points of a sweep at most.
-const MOST_POINTS: usize = 10_000;
 /// Cycles of a phase at most: 20 minutes of virtual time.
 const MOST_CYCLES: u64 = 1_000_000_000_000;
 
@@ -41,7 +47,7 @@ pub struct SimArgs {
     /// tornado, neighbour, diagonal, asymmetric, hotspot[:TARGET,...[:PERCENT]], row-adversary,
     /// group-adversarial; or by ordinates, on networks that are grids: grid-transpose, grid-reversal,
     /// grid-rotation, grid-complement, grid-tornado, grid-opposite, grid-bit-reverse, grid-shuffle
-    #[arg(long, default_value = "uniform")]
+    #[arg(long, default_value = "uniform", value_parser = parse_pattern)]
     traffic: Pattern,
     /// Only the first N processors send and receive [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
@@ -105,9 +111,13 @@ pub struct SimArgs {
     csv: Option<PathBuf>,
     #[command(flatten)]
     record: RecordOptions,
-    /// Draw the latency-load curve
+    /// Draw latency and accepted load over offered load
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
+    /// Write the latencies in HdrHistogram's text format, in cycles; of several points a file each,
+    /// with the load in its name
+    #[arg(long, value_name = "FILE.hgrm")]
+    hgrm: Option<PathBuf>,
     /// Write the frames of all links to a file for Wireshark, as they leave their senders. It needs
     /// encoded links and one run: one load, one seed; it takes one thread
     #[arg(long, value_name = "FILE.pcapng")]
@@ -118,87 +128,6 @@ pub struct SimArgs {
 enum LinksName {
     Direct,
     Encoded,
-}
-
-/// The options that machines have for their own networks.
-#[derive(Clone, Debug)]
-struct OwnOptions(Vec<(Simulation, Given)>);
-
-fn simulations() -> impl Iterator<Item = Simulation> {
-    MACHINES.iter().filter_map(|machine| machine.simulation)
-}
-
-impl Args for OwnOptions {
-    fn augment_args(command: Command) -> Command {
-        let all = simulations().map(|simulation| (simulation.machine, simulation.options));
-        command.args(args(&all.collect::<Vec<_>>()))
-    }
-
-    fn augment_args_for_update(command: Command) -> Command {
-        Self::augment_args(command)
-    }
-}
-
-impl FromArgMatches for OwnOptions {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let given = simulations().map(|machine| (machine, given(matches, machine.options)));
-        Ok(Self(given.collect()))
-    }
-
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        *self = Self::from_arg_matches(matches)?;
-        Ok(())
-    }
-}
-
-impl OwnOptions {
-    /// The machine of a network, and what was chosen of its options, one or several to compare.
-    /// Refuses options that only other machines have.
-    fn of(&self, network: &dyn Network) -> miette::Result<(Simulation, Vec<Box<dyn Simulator>>)> {
-        let (own, given) = self
-            .0
-            .iter()
-            .find(|(machine, _)| (machine.is_of)(network))
-            .ok_or_else(|| miette!("networks such as {} cannot be simulated", network.name()))?;
-        let has = |name: &&str| own.options.iter().any(|option| option.name == *name);
-        for (machine, given) in &self.0 {
-            if let Some(other) = given.names().find(|name| !has(name)) {
-                let names = own
-                    .options
-                    .iter()
-                    .map(|option| format!("--{}", option.name));
-                return Err(miette!(
-                    help = match own.options.is_empty() {
-                        true => format!("{} networks have no such options", own.machine),
-                        false => format!(
-                            "{} networks have {}",
-                            own.machine,
-                            names.collect::<Vec<_>>().join(", ")
-                        ),
-                    },
-                    "--{other} is for {} networks only",
-                    machine.machine
-                ));
-            }
-        }
-        let chosen = (own.choose)(given).map_err(|error| miette!("{error}"))?;
-        Ok((*own, chosen))
-    }
-
-    /// What was chosen for all curves of a network alike, for the title of a plot.
-    fn alike(&self, network: &dyn Network) -> String {
-        let mut own = self
-            .0
-            .iter()
-            .filter(|(machine, _)| (machine.is_of)(network));
-        let given = own
-            .next()
-            .into_iter()
-            .flat_map(|(_, given)| given.one_each());
-        given
-            .map(|(name, value)| format!(", {name} {value}"))
-            .collect()
-    }
 }
 
 /// The networks that there are, as the help has them.
@@ -227,6 +156,13 @@ fn largest_message() -> i64 {
     all.max().unwrap_or(1)
 }
 
+fn parse_pattern(text: &str) -> Result<Pattern, String> {
+    let name = text.split(':').next().unwrap_or(text);
+    let near = did_you_mean(name, Pattern::names());
+    text.parse()
+        .map_err(|error: PatternError| format!("{error}{near}"))
+}
+
 fn parse_netem(words: &str) -> Result<Netem, String> {
     let wrong = |error| format!("{error} (tc netem's words: \"loss 1% delay 10us 2us\")");
     words.parse().map_err(wrong)
@@ -239,13 +175,6 @@ enum ProcessName {
     OnOff,
 }
 
-/// The loads of a run, and whether they were written as a range.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Loads {
-    all: Vec<Load>,
-    is_sweep: bool,
-}
-
 fn parse_threads(text: &str) -> Result<usize, String> {
     let wrong = || "a number from 1 to 1024".to_owned();
     let count = text.parse().map_err(|_| wrong())?;
@@ -253,52 +182,6 @@ fn parse_threads(text: &str) -> Result<usize, String> {
         .contains(&count)
         .then_some(count)
         .ok_or_else(wrong)
-}
-
-/// A decimal fraction in millionths, exactly.
-fn millionths(text: &str) -> Result<u32, String> {
-    let wrong = || format!("`{text}` is no load: above 0 and at most 1, with up to six decimals");
-    let (whole, rest) = text.split_once('.').unwrap_or((text, ""));
-    let digits = |s: &str| s.bytes().all(|b| b.is_ascii_digit());
-    if rest.len() > 6 || !digits(whole) || !digits(rest) || whole.len() + rest.len() == 0 {
-        return Err(wrong());
-    }
-    let number = format!("0{whole}{rest:0<6}");
-    number.parse().map_err(|_| wrong())
-}
-
-fn load(text: &str) -> Result<Load, String> {
-    Load::from_millionths(millionths(text)?)
-        .ok_or_else(|| format!("a load of {text}: it must be above 0 and at most 1"))
-}
-
-fn parse_loads(text: &str) -> Result<Loads, String> {
-    let Some((from, rest)) = text.split_once("..") else {
-        return Ok(Loads {
-            all: vec![load(text)?],
-            is_sweep: false,
-        });
-    };
-    let (to, step) = rest
-        .split_once(':')
-        .ok_or_else(|| format!("`{text}` has no step: write FROM..TO:STEP"))?;
-    let (from, to, step) = (load(from)?, load(to)?, load(step)?);
-    let mut all = Vec::new();
-    let mut next = from.millionths();
-    while next <= to.millionths() {
-        if all.len() == MOST_POINTS {
-            return Err(format!("more than {MOST_POINTS} loads"));
-        }
-        all.extend(Load::from_millionths(next));
-        next += step.millionths();
-    }
-    if all.is_empty() {
-        return Err(format!("no load lies in {text}"));
-    }
-    Ok(Loads {
-        all,
-        is_sweep: true,
-    })
 }
 
 impl SimArgs {
@@ -380,22 +263,7 @@ pub fn run(args: &SimArgs) -> miette::Result<ExitCode> {
     let network = &*network;
     let (machine, chosen) = args.own.of(network)?;
     let links = args.links(&machine)?;
-    // A run of hours is not to end with the news that nobody may write here.
-    for file in [&args.csv, &args.plot].into_iter().flatten() {
-        let opened = std::fs::OpenOptions::new()
-            .append(true)
-            .create(true)
-            .open(file);
-        opened.map_err(|error| cannot_write(file, error))?;
-    }
-    if let (Some(csv), Some(plot)) = (&args.csv, &args.plot)
-        && is_one_file(csv, plot)
-    {
-        return Err(miette!(
-            "--csv and --plot both name {}: one would be written over the other",
-            csv.display()
-        ));
-    }
+    files::check(args)?;
     let threads = args
         .threads
         .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get));
@@ -406,7 +274,7 @@ pub fn run(args: &SimArgs) -> miette::Result<ExitCode> {
     let capture = capture.transpose()?;
     // In one partition frames come in the order of their time.
     let threads = if capture.is_some() { 1 } else { threads };
-    let leaves_files = args.csv.is_some() || args.plot.is_some() || args.record.file.is_some();
+    let leaves_files = files::are_left(args) || args.record.file.is_some();
     if !leaves_files && capture.is_none() {
         end_with_reader().into_diagnostic()?;
     }
@@ -418,7 +286,7 @@ pub fn run(args: &SimArgs) -> miette::Result<ExitCode> {
     if let Some(capture) = capture {
         capture::finish(&capture)?;
     }
-    write_files(args, network, &all)?;
+    files::write(args, network, &all)?;
     for measured in &all {
         for fault in &measured.report.late_faults {
             let load = measured.load.fraction();
@@ -448,11 +316,7 @@ fn points(
     threads: usize,
 ) -> miette::Result<Option<Vec<Measured>>> {
     let people = !args.json;
-    let wanted = |read: bool| {
-        read || [&args.csv, &args.plot, &args.capture]
-            .iter()
-            .any(|file| file.is_some())
-    };
+    let wanted = |read: bool| read || files::are_left(args) || args.capture.is_some();
     if people && !wanted(say(&format!("{}\n", output::HEADING))?) {
         return Ok(None);
     }
@@ -531,111 +395,4 @@ fn say(text: &str) -> miette::Result<bool> {
     print_if_read(text)
         .into_diagnostic()
         .wrap_err("cannot write to standard output")
-}
-
-/// Whether two names are those of one file, whose contents would be lost.
-fn is_one_file(a: &Path, b: &Path) -> bool {
-    let file = |path| std::fs::metadata(path).ok().filter(|file| file.is_file());
-    let [a, b] = [a, b].map(|path| file(path).map(|file| (file.dev(), file.ino())));
-    a.is_some() && a == b
-}
-
-fn cannot_write(file: &Path, error: std::io::Error) -> miette::Report {
-    miette::Report::msg(error).wrap_err(format!("cannot write {}", file.display()))
-}
-
-fn write_files(args: &SimArgs, network: &dyn Network, all: &[Measured]) -> miette::Result<()> {
-    let write = |file: &Path, text: String| {
-        std::fs::write(file, text).map_err(|error| cannot_write(file, error))
-    };
-    if let Some(file) = &args.csv {
-        write(file, output::csv(all))?;
-    }
-    if let Some(file) = &args.plot {
-        let (name, traffic, options) = (network.name(), &args.traffic, args.own.alike(network));
-        let title = format!("{name}: {traffic} traffic{options}");
-        write(file, plot::svg(&title, all)?)?;
-    }
-    Ok(())
-}
-
-/// One point of a run, whose progress is shown.
-struct Point<'a> {
-    shown: &'a Shown,
-    name: String,
-}
-
-impl<'a> Point<'a> {
-    /// The point of that number, counted from one, out of `points`.
-    fn new(
-        shown: &'a Shown,
-        (number, of): (usize, usize),
-        chosen: Option<&str>,
-        load: Load,
-    ) -> Self {
-        let mut name = if of > 1 {
-            format!("{number}/{of} ")
-        } else {
-            String::new()
-        };
-        name.push_str(&format!("load {}", load.fraction()));
-        if let Some(chosen) = chosen {
-            name.push_str(&format!(" {chosen}"));
-        }
-        Self { shown, name }
-    }
-
-    fn building(&self) {
-        let doing = format!("{} building the network", self.name);
-        self.shown.show(&doing, 0, 0, "");
-    }
-
-    fn show(&self, seed: u64, progress: SimProgress) {
-        let phase = match progress.phase {
-            SimPhase::Warmup => "warming up",
-            SimPhase::Measure => "measuring",
-            SimPhase::Drain => "draining",
-            SimPhase::Empty => "emptying",
-        };
-        let seed = if seed == 0 {
-            String::new()
-        } else {
-            format!(" seed +{seed}")
-        };
-        let doing = format!("{}{seed} {phase}", self.name);
-        self.shown
-            .show(&doing, progress.cycles, progress.limit, "cycles");
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn loads(text: &str) -> Vec<u32> {
-        let loads = parse_loads(text).expect(text);
-        loads.all.iter().map(|load| load.millionths()).collect()
-    }
-
-    #[test]
-    fn loads_are_read_exactly() {
-        assert_eq!(loads("0.3"), [300_000]);
-        assert_eq!(loads("1"), [1_000_000]);
-        assert_eq!(loads(".000001"), [1]);
-        assert_eq!(loads("0.2..1.0:0.4"), [200_000, 600_000, 1_000_000]);
-        assert_eq!(loads("0.05..1.0:0.05").len(), 20);
-        for wrong in [
-            "",
-            ".",
-            "0",
-            "1.1",
-            "-1",
-            "0.1234567",
-            "0.1..0.2",
-            "0.2..0.1:0.1",
-            "x",
-        ] {
-            assert!(parse_loads(wrong).is_err(), "{wrong}");
-        }
-    }
 }

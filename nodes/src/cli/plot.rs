@@ -1,0 +1,61 @@
+//! `phitwire plot`: latency-load curves drawn again.
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use miette::{Context, IntoDiagnostic, miette};
+
+use crate::sim::{plot, sweep};
+
+/// Draw what `phitwire sim --csv` has written.
+///
+/// Several files are one drawing, if they are of the same network and traffic: the modes of each
+/// after those of the one before.
+#[derive(Args, Debug)]
+pub struct PlotArgs {
+    /// Files of comma-separated values
+    #[arg(required = true, value_name = "FILE.csv")]
+    files: Vec<PathBuf>,
+    /// The drawing [default: standard output]
+    #[arg(short, long, value_name = "FILE.svg")]
+    output: Option<PathBuf>,
+}
+
+/// Runs `phitwire plot`.
+///
+/// # Errors
+/// Files that cannot be read, have no points or are of different networks, and one that cannot be
+/// written.
+pub fn run(args: &PlotArgs) -> miette::Result<ExitCode> {
+    let open = |path: &PathBuf| {
+        let cannot = || format!("cannot read {}", path.display());
+        File::open(path).into_diagnostic().wrap_err_with(cannot)
+    };
+    let files = args
+        .files
+        .iter()
+        .map(open)
+        .collect::<miette::Result<Vec<_>>>()?;
+    let names = args.files.iter().map(|file| file.display().to_string());
+    let names: Vec<_> = names.collect();
+    let samples = sweep::read(files).map_err(|error| {
+        miette!(
+            help = "it takes what `phitwire sim NETWORK --load FROM..TO:STEP --csv FILE` writes",
+            "cannot draw {}: {error}",
+            names.join(", ")
+        )
+    })?;
+    let drawing = plot::svg(&samples)?;
+    match &args.output {
+        None => super::print(&drawing),
+        Some(file) => {
+            let cannot = || format!("cannot write {}", file.display());
+            std::fs::write(file, drawing)
+                .into_diagnostic()
+                .wrap_err_with(cannot)?;
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}

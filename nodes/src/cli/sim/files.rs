@@ -1,0 +1,100 @@
+//! The files that a run leaves.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use miette::miette;
+use phitwire::net::Network;
+
+use super::SimArgs;
+use crate::hgrm;
+use crate::sim::sweep::{self, Sample, Setting};
+use crate::sim::{Measured, plot};
+
+/// Whether two names are those of one file, whose contents would be lost.
+fn is_one_file(a: &Path, b: &Path) -> bool {
+    let file = |path| std::fs::metadata(path).ok().filter(|file| file.is_file());
+    let [a, b] = [a, b].map(|path| file(path).map(|file| (file.dev(), file.ino())));
+    a.is_some() && a == b
+}
+
+fn cannot_write(file: &Path, error: std::io::Error) -> miette::Report {
+    miette::Report::msg(error).wrap_err(format!("cannot write {}", file.display()))
+}
+
+/// The files that can be asked for, and their options.
+const fn named(args: &SimArgs) -> [(&'static str, &Option<PathBuf>); 3] {
+    [
+        ("--csv", &args.csv),
+        ("--plot", &args.plot),
+        ("--hgrm", &args.hgrm),
+    ]
+}
+
+/// Whether there will be files that somebody reads later.
+pub(super) fn are_left(args: &SimArgs) -> bool {
+    named(args).iter().any(|(_, file)| file.is_some())
+}
+
+/// Refuses files that cannot be written: a run of hours is not to end with that news.
+pub(super) fn check(args: &SimArgs) -> miette::Result<()> {
+    let files = named(args)
+        .into_iter()
+        .filter_map(|(option, file)| Some((option, file.as_ref()?)));
+    let files: Vec<_> = files.collect();
+    let mut made = Vec::new();
+    for (_, file) in &files {
+        if !file.exists() {
+            made.push(file);
+        }
+        let opened = std::fs::OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(file);
+        opened.map_err(|error| cannot_write(file, error))?;
+    }
+    for (number, (option, file)) in files.iter().enumerate() {
+        let mut before = files[..number].iter();
+        if let Some((other, _)) = before.find(|(_, other)| is_one_file(other, file)) {
+            return Err(miette!(
+                "{other} and {option} both name {}: one would be written over the other",
+                file.display()
+            ));
+        }
+    }
+    // Until there is something in them, or in others that are named after them.
+    for file in made {
+        let _ = std::fs::remove_file(file);
+    }
+    Ok(())
+}
+
+/// Writes the files that were asked for.
+pub(super) fn write(args: &SimArgs, network: &dyn Network, all: &[Measured]) -> miette::Result<()> {
+    let write = |file: &Path, text: String| {
+        std::fs::write(file, text).map_err(|error| cannot_write(file, error))
+    };
+    let setting = Setting {
+        topology: network.name().to_owned(),
+        traffic: args.traffic.to_string(),
+        options: args.own.alike(network),
+    };
+    if let Some(file) = &args.hgrm {
+        let name = |one: &Measured| match one.routing {
+            Some(routing) => format!("{}-{}", routing.replace(", ", "-"), one.load.fraction()),
+            None => one.load.fraction().to_string(),
+        };
+        let rows = all
+            .iter()
+            .map(|one| (name(one), &one.report.latency_counts));
+        hgrm::write(file, rows, 1.0).map_err(|(file, error)| cannot_write(&file, error))?;
+    }
+    if let Some(file) = &args.csv {
+        write(file, sweep::csv(&setting, all))?;
+    }
+    if let Some(file) = &args.plot {
+        let samples: Vec<_> = all.iter().map(|one| Sample::of(&setting, one)).collect();
+        write(file, plot::svg(&samples)?)?;
+    }
+    Ok(())
+}

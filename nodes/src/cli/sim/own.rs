@@ -1,0 +1,95 @@
+//! The options that machines have for their own networks.
+
+use clap::{ArgMatches, Args, Command, FromArgMatches};
+use miette::miette;
+use phitwire::catalogue::{Given, Simulation};
+use phitwire::machine::MACHINES;
+use phitwire::net::Network;
+use phitwire::sim::direct::Simulator;
+
+use crate::cli::machine_options::{args, given};
+
+/// The options that machines have for their own networks.
+#[derive(Clone, Debug)]
+pub(super) struct OwnOptions(Vec<(Simulation, Given)>);
+
+pub(super) fn simulations() -> impl Iterator<Item = Simulation> {
+    MACHINES.iter().filter_map(|machine| machine.simulation)
+}
+
+impl Args for OwnOptions {
+    fn augment_args(command: Command) -> Command {
+        let all = simulations().map(|simulation| (simulation.machine, simulation.options));
+        command.args(args(&all.collect::<Vec<_>>()))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for OwnOptions {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let given = simulations().map(|machine| (machine, given(matches, machine.options)));
+        Ok(Self(given.collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl OwnOptions {
+    /// The machine of a network, and what was chosen of its options, one or several to compare.
+    /// Refuses options that only other machines have.
+    pub(super) fn of(
+        &self,
+        network: &dyn Network,
+    ) -> miette::Result<(Simulation, Vec<Box<dyn Simulator>>)> {
+        let (own, given) = self
+            .0
+            .iter()
+            .find(|(machine, _)| (machine.is_of)(network))
+            .ok_or_else(|| miette!("networks such as {} cannot be simulated", network.name()))?;
+        let has = |name: &&str| own.options.iter().any(|option| option.name == *name);
+        for (machine, given) in &self.0 {
+            if let Some(other) = given.names().find(|name| !has(name)) {
+                let names = own
+                    .options
+                    .iter()
+                    .map(|option| format!("--{}", option.name));
+                return Err(miette!(
+                    help = match own.options.is_empty() {
+                        true => format!("{} networks have no such options", own.machine),
+                        false => format!(
+                            "{} networks have {}",
+                            own.machine,
+                            names.collect::<Vec<_>>().join(", ")
+                        ),
+                    },
+                    "--{other} is for {} networks only",
+                    machine.machine
+                ));
+            }
+        }
+        let chosen = (own.choose)(given).map_err(|error| miette!("{error}"))?;
+        Ok((*own, chosen))
+    }
+
+    /// What was chosen for all curves of a network alike, for the title of a plot.
+    pub(super) fn alike(&self, network: &dyn Network) -> String {
+        let mut own = self
+            .0
+            .iter()
+            .filter(|(machine, _)| (machine.is_of)(network));
+        let given = own
+            .next()
+            .into_iter()
+            .flat_map(|(_, given)| given.one_each());
+        let given: Vec<_> = given
+            .map(|(name, value)| format!("{name} {value}"))
+            .collect();
+        given.join(", ")
+    }
+}
