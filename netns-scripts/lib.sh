@@ -283,7 +283,7 @@ phw_labs() {
         (( ! have )) || find "$run" -regextype posix-extended -mindepth 1 -maxdepth 1 -type d \
             \( -exec test -e '{}/.phitwire-lab' \; -o -regex '.*/\.new-[A-Za-z0-9_]+\.[0-9]+' \) -printf '%f\n' \
             | sed 's/^\.new-\(.*\)\.[0-9]*$/\1/'
-        { phw_all_netns; ls -1 "$PHW_ETC_NETNS" 2>/dev/null; } | sed -n 's/^phw-\([A-Za-z0-9_]*\)-.*/\1/p'
+        { phw_all_netns; ls -1 "$PHW_ETC_NETNS" 2>/dev/null || true; } | sed -n 's/^phw-\([A-Za-z0-9_]*\)-.*/\1/p'
     } | sort -u
 }
 

@@ -43,7 +43,6 @@ pub mod door;
 pub mod driver;
 pub mod hgrm;
 mod holding;
-mod home;
 mod http;
 pub mod interchange;
 pub mod io;

@@ -19,7 +19,6 @@ use crate::control::Request;
 use crate::control::server::Server;
 use crate::door::Door;
 use crate::driver::Driver;
-use crate::home::Home;
 use crate::io::{self as ports_io, Attachment, IoEngine, LinkKind, OpenError, PortConfig};
 use crate::ip::{self, IpConfig, IpDoor};
 use crate::live_device::LiveDevice;
@@ -223,9 +222,6 @@ pub fn run(
         engine = backend.engine(),
         "running"
     );
-    // Where looks pay, processes have cores enough.
-    let number = device.links().map(|(_, link)| link.config().link()).min();
-    let home = number.filter(|_| config.spin.is_zero()).and_then(Home::of);
     let device = LiveDevice::new(device, config.seed);
     let driver = Driver::new(device, backend, clock, config.spin);
     let mut process = Process {
@@ -236,7 +232,6 @@ pub fn run(
         wires,
         ip,
         door,
-        home,
         offload: config.offload,
         started: Instant::now(),
         events: Throttle::new(),
@@ -264,7 +259,6 @@ struct Process<'a> {
     wires: Wires,
     ip: Option<IpDoor>,
     door: Option<Door>,
-    home: Option<Home>,
     /// Whether segmentation offload is wanted at all.
     offload: bool,
     started: Instant,
@@ -303,9 +297,6 @@ impl Process<'_> {
                     self.update_wires();
                 }
                 look = Instant::now();
-                if let Some(home) = &mut self.home {
-                    home.look(look);
-                }
             }
             match (self.stop.requests(), drain_until) {
                 (0, _) => {}

@@ -147,7 +147,7 @@ if (( ! $# )); then
 fi
 width=3 number=0
 # What still runs when this test is told to end takes its labs down.
-trap 'status=$?; kill $(jobs -p) 2>/dev/null; wait; (exit "$status"); t_finish' EXIT
+trap 'status=$?; kill $(jobs -p) 2>/dev/null || true; wait || true; (exit "$status") && t_finish || t_finish' EXIT
 for page in "${pages[@]}"; do
     [[ -f $src/$page ]] || { not_ok "$page" "there is no such page"; continue; }
     prepare "$page"
