@@ -131,7 +131,7 @@ impl Sample {
     }
 }
 
-/// Reads what [`csv`] has written, of one sweep or of several after each other.
+/// Reads what [`csv()`] has written, of one sweep or of several after each other.
 ///
 /// # Errors
 /// See [`SweepError`].
