@@ -253,11 +253,14 @@ end_commands() {
         "$2" "$1" "$1" "$3" "$4" "$1"
 }
 
+exec_with_us() { exec setpriv --pdeathsig KILL -- "$@"; }
+
 # In the background, so that a signal to this script is answered at once, and so is the end of a process: no link of it
 # will come up.
 wait_for_links() {
     local status=0 ended=0
-    phw_with_us "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$lab" --timeout "$timeout" &
+    # Without a shell in between, which would outlive this script if it is killed.
+    exec_with_us "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$lab" --timeout "$timeout" &
     waiter=$!
     while kill -0 "$waiter" 2>/dev/null; do
         # shellcheck disable=SC2086  # a list

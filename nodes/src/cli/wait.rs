@@ -40,7 +40,14 @@ pub fn run(args: WaitArgs) -> miette::Result<ExitCode> {
         .checked_add(timeout)
         .ok_or_else(|| miette!("--timeout {} is longer than the clock goes", args.timeout))?;
     let mut settled = BTreeSet::new();
+    let mut was_there = false;
     loop {
+        let is_there = dir.path().exists();
+        if was_there && !is_there {
+            output::complain(&format!("lab `{}` has been taken down", args.lab));
+            return Ok(ExitCode::FAILURE);
+        }
+        was_there = is_there;
         let mut nodes: BTreeSet<String> = dir
             .nodes()
             .map_err(|error| miette!("{error}"))?
