@@ -58,7 +58,7 @@ class LinkList {
       const isChosen = chosen.link === found.link;
       if (cells.chosen !== isChosen) { cells.chosen = isChosen; cells.row.classList.toggle("chosen", isChosen); }
     }
-    set(this.note, sorted.length > most ? `and ${sorted.length - most} more links` : `Lost and repeated: shares, of the worse direction, over the last ${LONG} s on the page. Bad CRCs: per ${per(this.network)}. Click a head to sort by it.`);
+    set(this.note, sorted.length > most ? `and ${sorted.length - most} more links` : `Lost and repeated: shares, of the worse direction, over the last ${LONG} s on the page. Bad CRCs: per ${per(this.network)}. The last column: both directions together. Click a head to sort by it.`);
   }
   grow() {
     const cells = { name: make("span"), dot: dot("off"), words: make("span"), lost: make("span"), share: make("span"), bad: make("span"), rate: make("span"), link: -1 };

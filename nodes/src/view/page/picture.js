@@ -118,7 +118,7 @@ class Picture {
       if (shown !== drawn.shown) { drawn.group.setAttribute("class", shown); drawn.shown = shown; }
     }
   }
-  /// The sign at the middle of a line.
+  /// The sign at the middle of a line; beside the label of several links.
   mark(drawn, { up, badGrown, lost, share, fewer, lanes }) {
     const sign = !up ? "bad \u00d7" : badGrown > 2 ? "warn !" : lost >= LOSSES || share >= REPEATS ? "warn \u21bb" : fewer ? "warn " + lanes : "";
     if (sign === drawn.markShown) return;
@@ -127,7 +127,7 @@ class Picture {
     const [level, letter] = sign.split(" ");
     if (!drawn.mark) {
       drawn.mark = document.createElementNS(SVG, "g");
-      const path = drawn.wire, middle = path.getPointAtLength ? path.getPointAtLength(path.getTotalLength() / 2) : { x: 0, y: 0 };
+      const path = drawn.wire, middle = path.getPointAtLength ? path.getPointAtLength(path.getTotalLength() * (drawn.numbers.length > 1 ? .3 : .5)) : { x: 0, y: 0 };
       const circle = document.createElementNS(SVG, "circle"), text = document.createElementNS(SVG, "text");
       const small = path.getTotalLength && path.getTotalLength() < 40;
       circle.setAttribute("cx", middle.x); circle.setAttribute("cy", middle.y); circle.setAttribute("r", small ? 5 : 7.5);
