@@ -105,10 +105,11 @@ CONFIG
         >"$T_SCRATCH/prometheus.log" 2>&1 &
     prometheus=$!
     check "Prometheus scrapes the lab" phw_until 60 queried 'up{job="phitwire"}'
-    T_RATE_TIMEOUT=60 t_rate "$T_SCRATCH/rate.json" --seconds 8 &
+    long_rate "$T_SCRATCH/rate.json" &
+    local runner=$!
     check "it sees frames per second" phw_until 60 queried 'sum(rate(phitwire_link_frames_sent_total[5s])) > 100'
     check "it sees answered messages" phw_until 60 queried 'sum(phitwire_traffic_acknowledged_messages_total) > 100'
-    wait $! || true
+    told_to_end "$runner"
     local odd=0 expression
     while IFS= read -r expression; do
         queried "count($expression) or vector(1)" || { odd=1; printf '# %s\n' "$expression"; }

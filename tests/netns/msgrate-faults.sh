@@ -10,17 +10,6 @@ rate() { timeout --foreground -k 5 120 "$PHITWIRE_BIN_DIR/phitwire-msgrate" --la
 node_pid() { t_ctl "$1" info --json | jq .pid; }
 named() { jq -e --arg who "$2" --arg key "$3" '.[$key] == [$who]' "$1"; }
 
-# long_run FILE OPTIONS...: a run that goes on until it is told to end, however long a busy machine takes for what happens
-# meanwhile. A job of the caller's: long_run ... & runner=$!; ...; told_to_end "$runner".
-long_run() {
-    # The tool itself, for the signal.
-    exec timeout --foreground -k 5 120 "$PHITWIRE_BIN_DIR/phitwire-msgrate" --lab "$LAB" --json --seconds 90 "${@:2}" >"$1" 2>"$1.err"
-}
-told_to_end() {
-    kill -TERM "$1" 2>/dev/null || true
-    settled "$1"
-}
-
 # SIGSTOP for two seconds shows the same as for half a minute, unless the latter is asked for.
 STOPPED_FOR=2
 (( ${PHITWIRE_LONG:-0} == 0 )) || STOPPED_FOR=30
@@ -42,7 +31,7 @@ out_of_reach() {
 nic_stops() {
     local file=$T_SCRATCH/still.json pid
     pid=$(node_pid "$1")
-    long_run "$file" --from nic0 --to nic1 &
+    long_rate "$file" --from nic0 --to nic1 &
     local runner=$!
     under_way nic0
     kill -STOP "$pid"
@@ -61,7 +50,7 @@ nic_stops() {
 # was called corrupted. The run ends once messages have met the new memory, however long that takes.
 emptied() {
     local file=$T_SCRATCH/emptied.json
-    long_run "$file" --from nic0 --to nic1 "$@" &
+    long_rate "$file" --from nic0 --to nic1 "$@" &
     local runner=$!
     under_way nic0
     check "$LAB: the target is killed ($*)" "$PHW_SCRIPTS/node.sh" --lab "$LAB" kill nic1
@@ -80,7 +69,7 @@ met_new_memory() { (( $(t_ctl nic0 traffic status --json | jq .unwritten) > 0 ))
 # had a block on the way whose outcome is not known, and it was over.
 outlives() {
     local file=$T_SCRATCH/outlives.json before
-    long_run "$file" --from nic0 --to nic1 "$@" &
+    long_rate "$file" --from nic0 --to nic1 "$@" &
     local runner=$!
     under_way nic0
     check "$LAB: the target is killed ($*)" "$PHW_SCRIPTS/node.sh" --lab "$LAB" kill nic1
@@ -116,7 +105,7 @@ older_number() {
 
 # others PID: who measures is told, and not disturbed.
 others() {
-    t_rate "$T_SCRATCH/first.json" --from nic0 --to nic1 --seconds 4 &
+    long_rate "$T_SCRATCH/first.json" --from nic0 --to nic1 &
     local runner=$!
     under_way nic0
     local words
@@ -128,8 +117,8 @@ others() {
     check_fails "so is one begun by hand" 'measures here' \
         t_ctl nic1 traffic start '{"run":9000000000000000,"pattern":{"list":{"destinations":[2]}},"count":1}'
     check "one of others goes beside it" rate --from nic2 --to nic3 --seconds 0.5
-    settled "$runner"
-    check "the first is not disturbed" test "$SETTLED" = 0
+    told_to_end "$runner"
+    check "the first is not disturbed (status $SETTLED)" test "$SETTLED" = 130
     check "and counts all" exactly_once "$T_SCRATCH/first.json" 1000
 }
 
@@ -160,7 +149,7 @@ router_restarts() {
     local file=$T_SCRATCH/router.json runner begun told
     rate --seconds 1 >/dev/null
     begun=$EPOCHREALTIME
-    long_run "$file" &
+    long_rate "$file" &
     runner=$!
     under_way nic0
     check "a router is killed" "$PHW_SCRIPTS/node.sh" --lab "$LAB" kill r1-1
@@ -175,7 +164,7 @@ router_restarts() {
             and .seconds < $most
             and .messages_per_second * .seconds - .acknowledged < 1' "$file"
     check "all links come up again" "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeout 15
-    long_run "$file" --from nic0 --to nic1 &
+    long_rate "$file" --from nic0 --to nic1 &
     runner=$!
     under_way nic0
     check "a router is killed for good" "$PHW_SCRIPTS/node.sh" --lab "$LAB" kill r1-1

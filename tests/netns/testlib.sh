@@ -114,6 +114,17 @@ t_rate() {
         >"$1" 2>"$1.err"
 }
 
+# long_rate FILE OPTIONS...: a run that goes on until it is told to end, however long a busy machine takes for what happens
+# meanwhile. A job of the caller's: long_rate ... & runner=$!; ...; told_to_end "$runner". Its status is 130 if nothing else ails it.
+long_rate() {
+    # In this very process, which the signal is for: timeout(1) would end it for good five seconds later.
+    exec "$PHITWIRE_BIN_DIR/phitwire-msgrate" --lab "$LAB" --json --seconds 90 "${@:2}" >"$1" 2>"$1.err"
+}
+told_to_end() {
+    kill -TERM "$1" 2>/dev/null || true
+    settled "$1"
+}
+
 field() { jq -r --arg key "$2" '.[$key] // error("no field \($key)")' "$1"; }
 
 # puts_done NODE: messages of NODE that were answered since it began.

@@ -12,11 +12,11 @@ for topology in t3e-2x2x2 aries-3x4 quickstart; do
     t_up "top" "$topology"
     check "$topology: all nodes answer, and all links are up" look '([.sample.nodes[] | select(.silent)] | length == 0)
         and ([.sample.nodes[].links[].up] | all) and (.rates.links | length > 0)'
-    T_RATE_TIMEOUT=60 t_rate "$T_SCRATCH/rate.json" --seconds 6 &
+    long_rate "$T_SCRATCH/rate.json" &
     rate=$!
     check "$topology: frames, messages and latencies are seen" phw_until 20 look '([.rates.links[].directions[].frames] | add > 100)
         and ([.rates.nodes[].acknowledged] | add > 10) and ([.sample.nodes[].traffic // empty | .latency.buckets | length] | add > 0)'
-    settled "$rate"
+    told_to_end "$rate"
     top --once >"$T_SCRATCH/text" 2>&1 || true
     check "$topology: the same in words" grep -qE 'ends +state +lanes' "$T_SCRATCH/text"
     [[ $topology == quickstart ]] || check "$topology goes down" "$PHW_SCRIPTS/down.sh" --lab "$LAB"
