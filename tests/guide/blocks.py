@@ -305,7 +305,7 @@ def main():
     parser.add_argument("--dir", type=Path, required=True)
     parser.add_argument("--id", required=True)
     parser.add_argument("--name")
-    parser.add_argument("--timeout", type=float, default=60)
+    parser.add_argument("--timeout", type=float, default=120)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     sys.exit(0 if Page(parser.parse_args()).run() else 1)
 
