@@ -21,15 +21,15 @@ port_of() {
 }
 port_is() { [[ $(port_of "$1" "$2") == "$3" ]] || { echo "$1 port $port: $2 is $(port_of "$1" "$2"), not $3"; return 1; }; }
 
-# The best of two runs: a busy machine only ever makes a run slower.
+# The best of the runs until a second one is as good: a busy machine only ever makes a run slower.
 throughput() {
-    local rate
+    local rate second=0 runs
     RATE=0
-    for _ in 1 2; do
+    for (( runs = 0; runs < 6 && second * 100 <= RATE * 97; runs++ )); do
         traffic "$T_SCRATCH/$1.json" 3 || true
         check "with $1 lanes each message arrives exactly once" exactly_once "$T_SCRATCH/$1.json" 1000
         rate=$(jq '.messages_per_second // 0 | floor' "$T_SCRATCH/$1.json")
-        (( rate <= RATE )) || RATE=$rate
+        if (( rate > RATE )); then second=$RATE RATE=$rate; elif (( rate > second )); then second=$rate; fi
     done
 }
 
