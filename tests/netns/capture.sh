@@ -106,11 +106,13 @@ check "and is whole" bash -c "capinfos '$T_SCRATCH/y.pcapng' >/dev/null"
 check "a ring of files" capture --seconds 2 --max-bytes 60k --files 2 -w "$T_SCRATCH/ring.pcapng"
 check "has two at most, each whole" bash -c "set -- '$T_SCRATCH'/ring-*.pcapng; (( \$# >= 1 && \$# <= 2 )) && capinfos \"\$@\" >/dev/null"
 if phw_is_root && mkdir "$T_SCRATCH/full" && mount -t tmpfs -o size=128k none "$T_SCRATCH/full" 2>/dev/null; then
-    check_fails "a full disk is named" 'y.pcapng: No space left on device' \
-        capture --seconds 20 -w "$T_SCRATCH/full/y.pcapng"
+    full() { capture --seconds 20 --json -w "$T_SCRATCH/full/y.pcapng" >"$T_SCRATCH/full.json"; }
+    check_fails "a full disk is named" 'y.pcapng: No space left on device' full
     cp -- "$T_SCRATCH/full/y.pcapng" "$T_SCRATCH/y.pcapng"
     umount "$T_SCRATCH/full"
-    check "and the file is whole" bash -c "capinfos '$T_SCRATCH/y.pcapng' >/dev/null && (( $(shark -r "$T_SCRATCH/y.pcapng" | wc -l) > 50 ))"
+    in_file=$(shark -r "$T_SCRATCH/y.pcapng" | wc -l)
+    check "and the file is whole" bash -c "capinfos '$T_SCRATCH/y.pcapng' >/dev/null && (( $in_file > 50 ))"
+    check "no frame is counted that is not in it" equal "$(jq -c '[.frames, ([.directions[].frames] | add)]' "$T_SCRATCH/full.json")" "[$in_file,$in_file]"
 else
     skip "a full disk" "no tmpfs can be mounted here"
 fi

@@ -1,7 +1,6 @@
 //! `phitwire topology channels` and `phitwire manage channels`: tables of virtual channels,
 //! searched for and loaded.
 
-use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -18,6 +17,7 @@ use crate::manage::channels::{How, LINKS_UNSEEN, LoadError, Loaded, Registers, l
 use crate::manage::{Commanded, fleet::Fleet, manager, survey::Survey};
 use crate::output;
 use crate::run_dir::LabDir;
+use crate::whole_file;
 
 /// Changes of an entry that a run of the search may try at most: some minutes' work for a large
 /// ring.
@@ -92,7 +92,7 @@ pub fn search(args: &SearchArgs) -> miette::Result<ExitCode> {
     drop(shown);
     let found = found.map_err(|why| miette!("{why}"))?;
     if let Some(file) = &args.output {
-        fs::write(file, &found.file)
+        whole_file::write(file, &found.file)
             .into_diagnostic()
             .wrap_err_with(|| format!("cannot write {}", file.display()))?;
     }
