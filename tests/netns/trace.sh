@@ -96,7 +96,9 @@ soon_ended() {
     sleep 0.5
     begun=$SECONDS
     kill -INT "$pid"
-    wait "$pid" || true
+    local status=0
+    wait "$pid" || status=$?
+    test "$status" = 130 || return
     test "$(( SECONDS - begun ))" -lt 10
 }
 check "one that waits for an answer ends when it is told to" soon_ended

@@ -8,7 +8,8 @@ use clap::Args;
 use miette::{IntoDiagnostic as _, Report, WrapErr as _, miette};
 use phitwire::net::{ChannelSearch, NO_CHANNEL_TABLES, Network, TunableChannels};
 
-use super::manage::{INTERRUPTED, LabArgs, running, stop_at_signals};
+use super::by_signal::ended;
+use super::manage::{LabArgs, running, stop_at_signals};
 use super::print;
 use super::progress::Shown;
 use super::via::{Maintenance, ViaArgs};
@@ -144,7 +145,7 @@ pub fn load_into(args: &LoadArgs) -> miette::Result<ExitCode> {
         false => loaded.text(),
     })?;
     Ok(match loaded.is_whole() {
-        _ if loaded.interrupted => ExitCode::from(INTERRUPTED),
+        _ if loaded.interrupted => ended(true),
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,
     })
