@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # impair.sh [--lab NAME] LINK clear | show | NETEM-ARGUMENTS...      impairs links, both directions alike
 # impair.sh [--lab NAME] --nft LINK loss P%                          the same without netem: loss only
+# impair.sh --kernel                                                 says what there is here: netem, nft, a line each
 #
 #   impair.sh all delay 2ms 1ms loss 5%       impair.sh router0:p33 loss gemodel 1% 20%
 #   impair.sh router0-router1 corrupt 1%      impair.sh all clear
@@ -17,17 +18,24 @@
 # shellcheck source=lib.sh
 . "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/lib.sh"
 
-lab=$(phw_default_lab) nft=0
+lab=$(phw_default_lab) nft=0 kernel=0
 while (( $# )); do
     case $1 in
         --lab) (( $# > 1 )) || phw_bad_call "--lab wants a name"; lab=$2; shift ;;
         --nft) nft=1 ;;
+        --kernel) kernel=1 ;;
         -h|--help) phw_usage; exit 0 ;;
         -*) phw_bad_call "unknown option $1 (--help lists them)" ;;
         *) break ;;
     esac
     shift
 done
+if (( kernel )); then
+    (( $# == 0 )) || phw_bad_call "--kernel takes nothing else"
+    ! phw_has_netem || echo netem
+    ! phw_has_nft_loss || echo nft
+    exit 0
+fi
 (( $# >= 2 )) || phw_bad_call "wants a link and what to do with it (--help shows examples)"
 which=$1
 shift

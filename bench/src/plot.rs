@@ -6,6 +6,7 @@ use phitwire_nodes::chart::{
     Axis, COLOURS, Chart, Colour, Curve, Panel, Point, Scale, Stroke, around,
 };
 use phitwire_nodes::hgrm;
+use phitwire_nodes::whole_file;
 use thiserror::Error;
 
 use crate::msgrate::RateResult;
@@ -50,7 +51,7 @@ pub fn write(file: &Path, chart: &Chart) -> Result<(), FileError> {
     let drawing = chart.svg();
     let drawing =
         drawing.map_err(|error| FileError::Drawing(file.to_owned(), error.to_string()))?;
-    std::fs::write(file, drawing).map_err(|error| FileError::Write(file.to_owned(), error))
+    whole_file::write(file, drawing).map_err(|error| FileError::Write(file.to_owned(), error))
 }
 
 /// Writes the latencies of rows, in microseconds: of several a file each, with the size in its name.

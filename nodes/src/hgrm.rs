@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use hdrhistogram::Histogram;
 use phitwire::nic::LatencyCounts;
 
+use crate::whole_file;
+
 /// Lines for each halving of the distance to 100 %, as HdrHistogram's own tools have them.
 const LINES_PER_HALF: u32 = 5;
 /// Digits that values are right to.
@@ -87,7 +89,7 @@ pub fn write<'a>(
             1 => file.to_owned(),
             _ => file_of(file, row),
         };
-        std::fs::write(&file, text(counts, per_unit)).map_err(|error| (file, error))?;
+        whole_file::write(&file, text(counts, per_unit)).map_err(|error| (file, error))?;
     }
     Ok(())
 }

@@ -22,6 +22,7 @@
 //! - [`capture`] hears what passes the links of a lab and writes it down;
 //! - [`trace`] puts the way of a packet together from what routers tell of it;
 //! - [`chart`] draws figures over figures;
+//! - [`whole_file`] writes files that are there wholly or not at all;
 //! - [`hgrm`] writes latencies for HdrHistogram's plotters;
 //! - [`schema`] says what commands print as JSON;
 //! - [`sim`] runs whole networks in virtual time, on any number of threads;
@@ -62,4 +63,5 @@ pub mod throttle;
 pub mod trace;
 pub mod view;
 pub mod watch;
+pub mod whole_file;
 pub mod wires;

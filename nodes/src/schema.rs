@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 /// Every schema, by its name.
-const ALL: [(&str, &str); 13] = [
+const ALL: [(&str, &str); 14] = [
     (
         "bench-collectives",
         include_str!("../schema/bench-collectives.json"),
@@ -26,6 +26,7 @@ const ALL: [(&str, &str); 13] = [
     ("route", include_str!("../schema/route.json")),
     ("sim", include_str!("../schema/sim.json")),
     ("soak", include_str!("../schema/soak.json")),
+    ("top", include_str!("../schema/top.json")),
     ("trace", include_str!("../schema/trace.json")),
 ];
 

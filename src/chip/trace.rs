@@ -34,7 +34,7 @@ impl<C: ChipCore> Chip<C> {
         };
         if watch.is_unsettled() {
             watch.settle(|port| {
-                let end = self.lcb(port)?;
+                let end = self.lcb(port).filter(|end| end.is_active())?;
                 Some((end.resent(), end.unacknowledged_packets() == 0))
             });
         }

@@ -27,8 +27,13 @@ pub struct Hop {
 /// How a way ends, as far as it is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// At the network interface that it was to go to.
+    /// At the network interface that it was to go to: the link there says so.
     Delivered,
+    /// It left the last router for that network interface, whose link does not say that it is there.
+    LastLink {
+        /// Whether that link went down since.
+        ended: bool,
+    },
     /// At another.
     Misdelivered(NodeRef),
     /// The router next to the source has not seen it.
@@ -125,9 +130,11 @@ impl Peers {
                 return (hops, way);
             };
             if matches!(to.node, NodeRef::Processor(_)) {
-                let way = match to.node == packet.to {
-                    true => Way::Delivered,
-                    false => Way::Misdelivered(to.node),
+                let ended = out.link_ended;
+                let way = match (to.node == packet.to, out.acknowledged) {
+                    (true, true) => Way::Delivered,
+                    (true, false) => Way::LastLink { ended },
+                    (false, _) => Way::Misdelivered(to.node),
                 };
                 return (hops, way);
             }

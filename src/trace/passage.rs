@@ -82,8 +82,11 @@ pub struct Departure {
     pub resent_before: Option<u64>,
     /// What it has sent again from then until all that it had sent was acknowledged, or until now.
     pub resent: Option<u64>,
-    /// Whether all was acknowledged since: the packet is at the other end, if that is alive.
+    /// Whether all was acknowledged since: the packet is at the other end.
     pub acknowledged: bool,
+    /// Whether the link went down before that: what was under way on it is lost.
+    #[serde(default)]
+    pub link_ended: bool,
 }
 
 impl Passage {

@@ -127,6 +127,7 @@ fn a_link_is_looked_at_until_it_has_acknowledged_all() {
     watch.left(0, 7, INPUT, 4, (3, 0));
     assert!(watch.is_unsettled());
     watch.settle(|port| (port == 3).then_some((40, false)));
+    assert!(watch.is_unsettled());
     watch.settle(|_| Some((42, false)));
     assert!(watch.is_unsettled());
     watch.settle(|_| Some((43, true)));
@@ -134,4 +135,23 @@ fn a_link_is_looked_at_until_it_has_acknowledged_all() {
     watch.settle(|_| Some((90, true)));
     let departure = watch.report(None).passages[0].departure.expect("it left");
     assert_eq!((departure.resent, departure.acknowledged), (Some(3), true));
+}
+
+#[test]
+fn a_link_that_went_down_has_acknowledged_nothing_whatever_it_says_later() {
+    let mut watch = watch();
+    watch.open(opening(0, 1));
+    watch.left(0, 7, INPUT, 4, (3, 0));
+    watch.settle(|_| Some((40, false)));
+    watch.settle(|_| None);
+    assert!(!watch.is_unsettled());
+    watch.open(opening(0, 2));
+    watch.left(0, 7, INPUT, 5, (3, 0));
+    watch.settle(|_| Some((40, true)));
+    let report = watch.report(None);
+    let departures = report.passages.iter().map(|passage| passage.departure);
+    let told: Vec<_> = departures
+        .map(|departure| departure.map(|of| (of.acknowledged, of.link_ended)))
+        .collect();
+    assert_eq!(told, [Some((false, true)), Some((true, false))]);
 }

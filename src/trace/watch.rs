@@ -256,6 +256,7 @@ impl Watch {
                 resent_before: None,
                 resent: None,
                 acknowledged: false,
+                link_ended: false,
             });
             self.close(passage);
         }
@@ -297,7 +298,7 @@ impl Watch {
     }
 
     /// Looks at the links by which packets left: `link` tells of a port what it has sent again so
-    /// far, and whether all that it has sent is acknowledged.
+    /// far, and whether all that it has sent is acknowledged; `None` if it is down.
     pub fn settle(&mut self, link: impl Fn(u8) -> Option<(u64, bool)>) {
         let first = self.done.len() - self.unsettled;
         let mut oldest = None;
@@ -305,12 +306,14 @@ impl Watch {
             let Some(departure) = &mut passage.departure else {
                 continue;
             };
-            let Some((resent, is_quiet)) = link(departure.port) else {
-                continue;
-            };
-            if departure.acknowledged {
+            if departure.acknowledged || departure.link_ended {
                 continue;
             }
+            let Some((resent, is_quiet)) = link(departure.port) else {
+                // In its next session nothing is unacknowledged, and nothing of this is there.
+                departure.link_ended = true;
+                continue;
+            };
             let before = *departure.resent_before.get_or_insert(resent);
             departure.resent = Some(resent.saturating_sub(before));
             departure.acknowledged = is_quiet;

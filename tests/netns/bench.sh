@@ -64,6 +64,8 @@ check "allreduce" as_schema bench-collectives bench allreduce --op sum-i64 --lab
 check "message rate" as_schema msgrate "$PHITWIRE_BIN_DIR/phitwire-msgrate" --lab "$LAB" --seconds 0.2 --rate 1000 --json
 check "ping" as_schema ping "$phitwire" ping --lab "$LAB" nic0 nic1 -c 2 -i 1 --json
 check "trace" as_schema trace "$phitwire" trace --lab "$LAB" --from nic0 --to nic1 --json
+check "top" as_schema top "$phitwire" top --lab "$LAB" --once --json
+check "capture" as_schema capture "$phitwire" capture --lab "$LAB" --count 4 --json -w "$T_SCRATCH/schema.pcapng"
 check "reroute" as_schema manage "$phitwire" manage reroute --lab "$LAB" --json
 check_fails "a value that is otherwise is found" 'missing|instead of' as_schema ping "$phitwire" trace --lab "$LAB" --from nic0 --to nic1 --json
 check_fails "names that are nearly right" 'did you mean `nic1`' bench latency --lab "$LAB" --from nic0 --to nci1

@@ -100,17 +100,29 @@ check "are training frames" bash -c "(( $(shark -r "$T_SCRATCH/y.pcapng" -Y 'phi
     && $(shark -r "$T_SCRATCH/y.pcapng" -Y 'phitwire.kind != 1' | wc -l) == 0 ))"
 check "into a pipe" bash -c "set -o pipefail; '$PHITWIRE_BIN_DIR/phitwire' capture --lab $LAB --count 20 -w - | HOME=$T_SCRATCH tshark -r - 2>/dev/null | wc -l | grep -x 20"
 check "a pipe whose reader goes away" bash -c "'$PHITWIRE_BIN_DIR/phitwire' capture --lab $LAB --seconds 20 -w - 2>'$T_SCRATCH/log' | head -c 100 >/dev/null; grep 'nobody reads' '$T_SCRATCH/log'"
+cut_short() {
+    local pid status=0
+    "$PHITWIRE_BIN_DIR/phitwire" capture --lab "$LAB" --seconds 20 -w "$T_SCRATCH/y.pcapng" 2>"$T_SCRATCH/cut.log" &
+    pid=$!
+    phw_until 10 grep -q ^capturing "$T_SCRATCH/cut.log"
+    kill -TERM "$pid"
+    wait "$pid" || status=$?
+    test "$status" = 130
+}
+check "one that is told to end before its own end has status 130" cut_short
 check "a file has its limit" capture --seconds 20 --max-bytes 100k -w "$T_SCRATCH/y.pcapng"
 check "and keeps it" bash -c "size=\$(stat -c %s '$T_SCRATCH/y.pcapng'); (( size <= 100000 && size > 90000 ))"
 check "and is whole" bash -c "capinfos '$T_SCRATCH/y.pcapng' >/dev/null"
 check "a ring of files" capture --seconds 2 --max-bytes 60k --files 2 -w "$T_SCRATCH/ring.pcapng"
 check "has two at most, each whole" bash -c "set -- '$T_SCRATCH'/ring-*.pcapng; (( \$# >= 1 && \$# <= 2 )) && capinfos \"\$@\" >/dev/null"
 if phw_is_root && mkdir "$T_SCRATCH/full" && mount -t tmpfs -o size=128k none "$T_SCRATCH/full" 2>/dev/null; then
-    check_fails "a full disk is named" 'y.pcapng: No space left on device' \
-        capture --seconds 20 -w "$T_SCRATCH/full/y.pcapng"
+    full() { capture --seconds 20 --json -w "$T_SCRATCH/full/y.pcapng" >"$T_SCRATCH/full.json"; }
+    check_fails "a full disk is named" 'y.pcapng: No space left on device' full
     cp -- "$T_SCRATCH/full/y.pcapng" "$T_SCRATCH/y.pcapng"
     umount "$T_SCRATCH/full"
-    check "and the file is whole" bash -c "capinfos '$T_SCRATCH/y.pcapng' >/dev/null && (( $(shark -r "$T_SCRATCH/y.pcapng" | wc -l) > 50 ))"
+    in_file=$(shark -r "$T_SCRATCH/y.pcapng" | wc -l)
+    check "and the file is whole" bash -c "capinfos '$T_SCRATCH/y.pcapng' >/dev/null && (( $in_file > 50 ))"
+    check "no frame is counted that is not in it" equal "$(jq -c '[.frames, ([.directions[].frames] | add)]' "$T_SCRATCH/full.json")" "[$in_file,$in_file]"
 else
     skip "a full disk" "no tmpfs can be mounted here"
 fi

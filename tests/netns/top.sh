@@ -78,7 +78,7 @@ keys "'$PHITWIRE_BIN_DIR/phitwire' top --lab $LAB; echo status \$?" Enter
 shown 'links: [0-9]+, by trouble' >/dev/null
 pid=$(pgrep -f "^$PHITWIRE_BIN_DIR/phitwire top --lab $LAB\$" | head -n 1)
 kill -TERM "$pid"
-check "a signal ends it, and gives the terminal back" shown '^status 130'
+check "a signal ends it, and gives the terminal back" shown '^status 0'
 keys "'$PHITWIRE_BIN_DIR/phitwire' top --lab $LAB; stty -a | grep -o ' echo '; echo status \$?" Enter
 shown 'links: [0-9]+, by trouble' >/dev/null
 keys C-c

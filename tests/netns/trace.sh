@@ -96,13 +96,25 @@ soon_ended() {
     sleep 0.5
     begun=$SECONDS
     kill -INT "$pid"
-    wait "$pid" || true
+    local status=0
+    wait "$pid" || status=$?
+    test "$status" = 130 || return
     test "$(( SECONDS - begun ))" -lt 10
 }
 check "one that waits for an answer ends when it is told to" soon_ended
 "$PHW_SCRIPTS/down.sh" --lab "$LAB" >/dev/null 2>&1
 
 one_machine clos quickstart nic0 nic7 'put get'
+# A network interface that is killed takes nothing from its link, which waits for it for ever.
+check "a network interface is killed" "$PHW_SCRIPTS/node.sh" --lab "$LAB" kill nic1
+traced "$file" nic0 nic1 --wait 500 2>/dev/null || true
+only_sent() {
+    jq -c '.ways | map(.end)' "$file"
+    jq -e '.ways[0] | (.delivered | not) and (.hops[-1].next == "nic1:0")
+        and (.end | test("^sent over the last link, from .* to nic1:0, and not heard of"))' "$file" \
+        && phitwire schema trace --check "$file"
+}
+check "of a request that the last link has sent no more than that is said" only_sent
 "$PHW_SCRIPTS/down.sh" --lab "$LAB" >/dev/null 2>&1
 one_machine torus t3e-2x2x2 nic0 nic7 'put get amo'
 

@@ -30,7 +30,8 @@ view() {
 leave() {
     [[ -n $VIEWER ]] || return 0
     kill "$VIEWER" 2>/dev/null || true
-    wait "$VIEWER" 2>/dev/null || true
+    LEFT=0
+    wait "$VIEWER" 2>/dev/null || LEFT=$?
     VIEWER=
 }
 # shellcheck disable=SC2154  # the trap sets it
@@ -70,6 +71,19 @@ mend() {
 }
 check "a button and a confirmation bring it back, and both are in the time line" mend
 
+# A network interface that stands still: nobody knows of its link, which is not said to be down. Afterwards all is well.
+silent() {
+    browser "$ADDRESS" "$ready" "$(soon 'window.phitwire.all.every(link => link.up)')" \
+        "document.getElementById('legend').textContent.includes('its node does not answer')" \
+        "$(soon "document.querySelector('#canvas g.link.off') && document.querySelector('#canvas .mark.off') && !document.querySelector('#canvas g.link.bad')")" \
+        --between "kill -STOP $nic" || return
+    browser "$ADDRESS" "$ready" "$(soon "document.getElementById('panel-links').textContent.includes('nic3 does not answer')")" \
+        "$(soon 'window.phitwire.all.every(link => link.up && !link.silent)')" --between "kill -CONT $nic"
+}
+nic=$(phw_node_pid "$LAB" nic3)
+check "the link of a node that stands still is unknown, and not down" silent
+kill -CONT "$nic" || true
+
 pipeline() {
     browser "$ADDRESS" "$ready" "window.phitwire.choose({ node: 0 }); $(soon "document.querySelectorAll('#panel-detail .stage').length >= 4")" \
         "[...document.querySelectorAll('#panel-detail .stage b')].map(name => name.textContent)" >"$T_SCRATCH/stages" || return
@@ -77,6 +91,23 @@ pipeline() {
     grep -q '"input buffer", "row buffer", "column buffer"' "$T_SCRATCH/stages"
 }
 check "a router shows its stages by the paper's names" pipeline
+
+# What is offered for wires is what the kernel has: netem, or plain loss by nftables, or nothing, and why.
+wires() {
+    local has state button
+    has=$("$PHW_SCRIPTS/impair.sh" --kernel | head -n 1)
+    case $has in netem) button=Impair ;; nft) button=Lose ;; *) button=Impair ;; esac
+    curl -s "${ADDRESS}api/header" | jq -e --arg has "$has" '.actions | (.wires // "") == $has and ((.why_not == null) == ($has == "netem"))' || return
+    state="[...document.querySelectorAll('#panel-detail button')].find(button => button.textContent.startsWith('$button'))"
+    browser "$ADDRESS" "$ready" "$(soon 'window.phitwire.all[0]')" "window.phitwire.choose({ link: $side }); $(soon "$state")" "$state.disabled" >"$T_SCRATCH/wires" || return
+    cat "$T_SCRATCH/wires"
+    if [[ -z $has ]]; then test "$(tail -n 1 "$T_SCRATCH/wires")" = true; return; fi
+    browser "$ADDRESS" "$ready" "$(soon 'window.phitwire.all[0]')" "window.phitwire.choose({ link: $side }); $(soon "$state")" \
+        "$state.click(); document.getElementById('yes').click(); $(soon "window.phitwire.network.events.some(event => event.text.startsWith('its wires have loss 3%'))")" || return
+    "$PHW_SCRIPTS/impair.sh" --lab "$LAB" "$side" show | tee "$T_SCRATCH/wires" && grep -q 'loss 3%' "$T_SCRATCH/wires" || return
+    "$PHW_SCRIPTS/impair.sh" --lab "$LAB" "$side" clear
+}
+check "wires are impaired by what the kernel has, and by nothing else" wires
 
 status_of() { curl -s -o /dev/null -w '%{http_code}' "$@"; }
 strangers() {
@@ -101,6 +132,7 @@ strangers() {
 }
 check "pages of others can neither look nor act" strangers
 leave
+check "a signal is its ordinary end (status $LEFT)" test "$LEFT" = 0
 
 view --lab "$LAB" --listen 0.0.0.0:0
 outside() {
@@ -140,6 +172,8 @@ replay() {
     grep -q link-down "$T_SCRATCH/replay" && grep -q link-up "$T_SCRATCH/replay"
 }
 check "the recording has the cut in it, and can be scrolled back" replay
+losses() { diff <(echo '[]') <(browser "$ADDRESS" "$ready" "$(<"$PHW_ROOT/tests/netns/losses.js")" | tail -n 1); }
+check "losses are found of ends that are asked at different moments, and no others" losses
 leave
 
 report() {
@@ -148,6 +182,20 @@ report() {
     test "$(tail -n 1 "$T_SCRATCH/report.out")" = 0
 }
 check "a report is a page that needs nothing else" report
+
+# A report of before is there still when a new one cannot be written.
+full_disk() {
+    printf 'old\n' >"$T_SCRATCH/full/report.html" && head -c 10k /dev/zero >"$T_SCRATCH/full/more" || return
+    ! "$phitwire" report "$T_SCRATCH/lab.phitrec" -o "$T_SCRATCH/full/report.html" 2>"$T_SCRATCH/full.err" || return
+    grep 'No space left on device' "$T_SCRATCH/full.err" && diff <(echo old) "$T_SCRATCH/full/report.html" \
+        && diff <(printf 'more\nreport.html\n') <(ls -A "$T_SCRATCH/full")
+}
+if phw_is_root && mkdir "$T_SCRATCH/full" && mount -t tmpfs -o size=32k none "$T_SCRATCH/full" 2>/dev/null; then
+    check "a full disk leaves the report of before, and nothing else" full_disk
+    umount "$T_SCRATCH/full"
+else
+    skip "a report on a full disk" "no tmpfs can be mounted here"
+fi
 
 truncated() {
     local size

@@ -272,13 +272,17 @@ impl Capture {
                 Ok(None) => {}
                 Ok(why) => end = why,
                 Err(error) => {
-                    let _ = sink.finish(&self.statistics());
+                    let statistics = self.statistics(sink);
+                    let _ = sink.finish(&statistics);
                     return Ok(Err(error));
                 }
             }
         }
-        let finished = sink.finish(&self.statistics());
-        Ok(finished.map(|()| end.unwrap_or(End::Asked)))
+        // Only then it is known which frames are in the file.
+        let flushed = sink.flush();
+        let statistics = self.statistics(sink);
+        let finished = sink.finish(&statistics);
+        Ok(flushed.and(finished).map(|()| end.unwrap_or(End::Asked)))
     }
 
     /// The directions of which something may have been heard.
@@ -386,9 +390,8 @@ impl Capture {
                     heard.way,
                     &[headers, bytes],
                 );
-                result = sink.add(&block);
+                result = sink.add(frame.interface, &block);
                 if matches!(result, Ok(Room::Left)) {
-                    heard.frames += 1;
                     *left -= 1;
                 }
             });
@@ -405,11 +408,12 @@ impl Capture {
         })
     }
 
-    /// Looks how many were dropped, and writes down what became of each direction.
-    fn statistics(&mut self) -> Vec<u8> {
+    /// Looks how many were written and dropped, and writes down what became of each direction.
+    fn statistics(&mut self, sink: &Sink) -> Vec<u8> {
         let to_ns = wall_ns();
         let mut blocks = Vec::new();
         for (index, heard) in (0..).zip(&mut self.heard) {
+            heard.frames = sink.frames(index as usize);
             heard.dropped = heard.tap.as_ref().map_or(heard.dropped, Tap::dropped);
             let statistics = Statistics {
                 from_ns: self.from_ns,

@@ -24,8 +24,8 @@ pub struct SimulatedCapture {
 
 struct State {
     sink: Sink,
-    /// Frames of each direction, A to B of link 0 first.
-    frames: Vec<u64>,
+    /// There are so many, A to B of link 0 first.
+    directions: usize,
     last_ns: u64,
     block: Vec<u8>,
     room: Room,
@@ -56,7 +56,7 @@ impl SimulatedCapture {
         let sink = Sink::new(file, head, tail(directions), Limits { bytes, files: 1 })?;
         let state = State {
             sink,
-            frames: vec![0; directions],
+            directions,
             last_ns: 0,
             block: Vec::new(),
             room: Room::Left,
@@ -81,8 +81,11 @@ impl SimulatedCapture {
         if let Some(error) = state.failed.take() {
             return Err(error);
         }
+        state.sink.flush()?;
         let mut blocks = Vec::new();
-        for (interface, &frames) in (0..).zip(&state.frames) {
+        let frames = (0..state.directions).map(|direction| state.sink.frames(direction));
+        let frames: Vec<u64> = frames.collect();
+        for (interface, &frames) in (0..).zip(&frames) {
             let statistics = Statistics {
                 to_ns: state.last_ns,
                 frames,
@@ -91,7 +94,7 @@ impl SimulatedCapture {
             pcapng::statistics(&mut blocks, interface, &statistics);
         }
         state.sink.finish(&blocks)?;
-        Ok((state.frames.iter().sum(), state.room == Room::Left))
+        Ok((frames.iter().sum(), state.room == Room::Left))
     }
 }
 
@@ -107,11 +110,8 @@ impl FrameTap for SimulatedCapture {
         let mut block = std::mem::take(&mut state.block);
         block.clear();
         pcapng::frame(&mut block, interface, ns, Way::Out, &[&header, bytes]);
-        match state.sink.add(&block) {
-            Ok(Room::Left) => {
-                state.frames[interface as usize] += 1;
-                state.last_ns = ns;
-            }
+        match state.sink.add(interface, &block) {
+            Ok(Room::Left) => state.last_ns = ns,
             Ok(room) => state.room = room,
             Err(error) => state.failed = Some(error),
         }

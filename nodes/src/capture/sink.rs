@@ -90,6 +90,10 @@ pub struct Sink {
     files: u64,
     /// Blocks that are not written yet.
     waiting: Vec<u8>,
+    /// The interfaces of the frames among them.
+    waiting_of: Vec<u32>,
+    /// Frames written, by interface.
+    frames: Vec<u64>,
     /// Bytes of the file, all of them in whole blocks.
     written: u64,
     room: Room,
@@ -126,6 +130,8 @@ impl Sink {
             ring: VecDeque::new(),
             files: 0,
             waiting: Vec::new(),
+            waiting_of: Vec::new(),
+            frames: Vec::new(),
             written: 0,
             room: Room::Left,
         };
@@ -146,11 +152,11 @@ impl Sink {
         }
     }
 
-    /// Adds a block.
+    /// Adds the block of a frame of that interface.
     ///
     /// # Errors
     /// See [`SinkError`].
-    pub fn add(&mut self, block: &[u8]) -> Result<Room, SinkError> {
+    pub fn add(&mut self, interface: u32, block: &[u8]) -> Result<Room, SinkError> {
         if self.room != Room::Left {
             return Ok(self.room);
         }
@@ -165,6 +171,7 @@ impl Sink {
             self.next_file()?;
         }
         self.waiting.extend(block);
+        self.waiting_of.push(interface);
         if self.waiting.len() >= TOGETHER {
             self.flush()?;
         }
@@ -174,7 +181,8 @@ impl Sink {
     /// Writes what waits, so that others can read it.
     ///
     /// # Errors
-    /// See [`SinkError`]; of a file what is no whole block is cut off.
+    /// See [`SinkError`]; what could not be written whole is cut off from a file, and counts as no
+    /// frame.
     pub fn flush(&mut self) -> Result<Room, SinkError> {
         let result = match &mut self.target {
             Target::File(file, _) => file.write_all(&self.waiting),
@@ -183,10 +191,18 @@ impl Sink {
                 out.write_all(&self.waiting).and_then(|()| out.flush())
             }
         };
+        let of = std::mem::take(&mut self.waiting_of);
         match (result, &mut self.target) {
             (Ok(()), _) => {
                 self.written += self.waiting.len() as u64;
                 self.waiting.clear();
+                for interface in of {
+                    let interface = interface as usize;
+                    if self.frames.len() <= interface {
+                        self.frames.resize(interface + 1, 0);
+                    }
+                    self.frames[interface] += 1;
+                }
                 Ok(self.room)
             }
             (Err(error), Target::Output) if error.kind() == ErrorKind::BrokenPipe => {
@@ -216,6 +232,11 @@ impl Sink {
         self.flush()?;
         self.waiting.extend(statistics);
         self.flush().map(drop)
+    }
+
+    /// Frames of an interface that have been written.
+    pub fn frames(&self, interface: usize) -> u64 {
+        self.frames.get(interface).copied().unwrap_or(0)
     }
 
     /// Bytes written, of this file.
@@ -280,7 +301,9 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("x.pcapng");
         let mut to = sink(&path, 40, 1).expect("it begins");
-        let blocks: Vec<_> = (0..5).map(|_| to.add(&[2; 8]).expect("it fits")).collect();
+        let blocks: Vec<_> = (0..5)
+            .map(|_| to.add(0, &[2; 8]).expect("it fits"))
+            .collect();
         assert_eq!(blocks[..3], [Room::Left; 3]);
         assert_eq!(blocks[3..], [Room::Full; 2]);
         to.finish(&[3; 4]).expect("the end fits");
@@ -301,7 +324,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let mut to = sink(&dir.path().join("x.pcapng"), 24, 2).expect("it begins");
         for block in 0..6 {
-            assert_eq!(to.add(&[block; 8]).expect("it goes on"), Room::Left);
+            assert_eq!(to.add(0, &[block; 8]).expect("it goes on"), Room::Left);
         }
         to.finish(&[9; 4]).expect("it ends");
         let mut names: Vec<_> = fs::read_dir(dir.path())
@@ -313,7 +336,7 @@ mod tests {
         let last = fs::read(to.file()).expect("the last");
         assert_eq!(last, [&HEAD[..], &[5; 8], &[9; 4]].concat());
         // A block that no file has room for does not make an endless ring.
-        assert_eq!(to.add(&[0; 20]).expect("no error"), Room::Full);
+        assert_eq!(to.add(0, &[0; 20]).expect("no error"), Room::Full);
     }
 
     #[test]
@@ -323,13 +346,16 @@ mod tests {
         };
         let dir = tempfile::tempdir().expect("a directory");
         let mut to = sink(&dir.path().join("x"), 1 << 20, 1).expect("it begins");
+        to.add(1, &[2; 8]).expect("it waits");
+        to.flush().expect("it is written");
         to.target = Target::File(file, PathBuf::from("/dev/full"));
-        to.add(&[2; 8]).expect("it waits");
+        to.add(0, &[2; 8]).expect("it waits");
         let error = to.flush().expect_err("nothing can be written").to_string();
         assert!(
             error.contains("/dev/full") && error.contains("make room"),
             "{error}"
         );
-        assert_eq!(to.add(&[2; 8]).expect("no second error"), Room::Full);
+        assert_eq!(to.add(0, &[2; 8]).expect("no second error"), Room::Full);
+        assert_eq!((to.frames(0), to.frames(1)), (0, 1), "what is in the file");
     }
 }

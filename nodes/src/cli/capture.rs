@@ -12,6 +12,7 @@ use phitwire::sim::direct::Links;
 use phitwire::text_table::TextTable;
 use serde_json::json;
 
+use super::by_signal::ended;
 use super::print;
 use crate::capture::{
     Capture, End, Filter, Limits, Place, SimulatedCapture, Sink, Until, links, tail,
@@ -60,6 +61,9 @@ pub struct CaptureArgs {
 
 /// Bytes of a file unless something else is said: disks shall not fill by themselves.
 const DEFAULT_BYTES: u64 = 1_000_000_000;
+
+/// The version of the JSON.
+const VERSION: u32 = 1;
 
 fn parse_bytes(text: &str) -> Result<u64, String> {
     let (digits, unit) = match text.as_bytes().last() {
@@ -121,7 +125,10 @@ pub fn run(args: &CaptureArgs) -> miette::Result<ExitCode> {
             "the capture ends at {DEFAULT_BYTES} bytes: --max-bytes says how many more there may be"
         ));
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(match end {
+        End::Asked => ended(args.seconds.is_some() || args.count.is_some()),
+        _ => ExitCode::SUCCESS,
+    })
 }
 
 /// Says what became of each direction: of a capture into standard output on standard error.
@@ -155,6 +162,7 @@ fn summary(
             })
             .collect();
         let summary = json!({
+            "version": VERSION,
             "file": sink.file().display().to_string(),
             "bytes": sink.written(),
             "frames": frames,

@@ -1,7 +1,6 @@
 //! `phitwire topology channels` and `phitwire manage channels`: tables of virtual channels,
 //! searched for and loaded.
 
-use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -9,7 +8,8 @@ use clap::Args;
 use miette::{IntoDiagnostic as _, Report, WrapErr as _, miette};
 use phitwire::net::{ChannelSearch, NO_CHANNEL_TABLES, Network, TunableChannels};
 
-use super::manage::{INTERRUPTED, LabArgs, running, stop_at_signals};
+use super::by_signal::ended;
+use super::manage::{LabArgs, running, stop_at_signals};
 use super::print;
 use super::progress::Shown;
 use super::via::{Maintenance, ViaArgs};
@@ -18,6 +18,7 @@ use crate::manage::channels::{How, LINKS_UNSEEN, LoadError, Loaded, Registers, l
 use crate::manage::{Commanded, fleet::Fleet, manager, survey::Survey};
 use crate::output;
 use crate::run_dir::LabDir;
+use crate::whole_file;
 
 /// Changes of an entry that a run of the search may try at most: some minutes' work for a large
 /// ring.
@@ -92,7 +93,7 @@ pub fn search(args: &SearchArgs) -> miette::Result<ExitCode> {
     drop(shown);
     let found = found.map_err(|why| miette!("{why}"))?;
     if let Some(file) = &args.output {
-        fs::write(file, &found.file)
+        whole_file::write(file, &found.file)
             .into_diagnostic()
             .wrap_err_with(|| format!("cannot write {}", file.display()))?;
     }
@@ -144,7 +145,7 @@ pub fn load_into(args: &LoadArgs) -> miette::Result<ExitCode> {
         false => loaded.text(),
     })?;
     Ok(match loaded.is_whole() {
-        _ if loaded.interrupted => ExitCode::from(INTERRUPTED),
+        _ if loaded.interrupted => ended(true),
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,
     })

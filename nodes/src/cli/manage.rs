@@ -8,14 +8,12 @@ use clap::{Args, Subcommand};
 use miette::{IntoDiagnostic, WrapErr, miette};
 use phitwire::net::Network;
 
+use super::by_signal::ended;
 use super::{channels, print, read_network};
 use crate::manage::{Change, Commanded, ManageError, Manager, Report, report::Status};
 use crate::output;
 use crate::run_dir::LabDir;
 use crate::stop::Stop;
-
-/// Exit status of what a signal has ended, as shells have it for SIGINT.
-pub(super) const INTERRUPTED: u8 = 130;
 
 #[derive(Debug, Args)]
 pub struct ManageArgs {
@@ -206,7 +204,7 @@ fn once(args: &LabArgs, mut manager: Manager<'_>, dry_run: bool) -> miette::Resu
     Ok(match report.status {
         Status::NothingToDo | Status::Done | Status::Planned => ExitCode::SUCCESS,
         Status::Incomplete => ExitCode::FAILURE,
-        Status::Interrupted => ExitCode::from(INTERRUPTED),
+        Status::Interrupted => ended(true),
     })
 }
 

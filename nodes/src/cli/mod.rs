@@ -2,6 +2,7 @@
 //!
 //! Its `--help` ends with the exit statuses.
 
+mod by_signal;
 mod capture;
 mod channels;
 mod ctl;
@@ -47,11 +48,13 @@ use crate::output;
 
 /// What the exit statuses of the command say, for people.
 const STATUSES: &str = "Exit status:
-  0    done
+  0    done. So is what goes on until it is told to end, when Ctrl-C, SIGTERM or SIGHUP tells it: run,
+       view, metrics, top, record, capture, ping --count 0, manage reroute --watch
   1    not done, or what was looked for was found: mistakes, failed checks, links that are not up
   2    the arguments are not understood
   4    cannot be done on this machine (`lab`); one line says why
-  130  ended by Ctrl-C before it was done, where that is no ordinary end
+  130  ended by Ctrl-C, SIGTERM or SIGHUP before it was done, also where --seconds or --count said when
+       that is
   141  ended before it was done because nobody reads what it prints
 
 PHITWIRE_LOG=debug says more on standard error, NO_COLOR=1 takes the colours out. The other commands

@@ -11,6 +11,7 @@ use miette::{IntoDiagnostic, miette};
 use phitwire::nic::{LatencyCounts, ProbeOutcome, ProbeSpec};
 use serde_json::{Value, json};
 
+use super::by_signal::ended;
 use super::print;
 use super::trace::ProbeArgs;
 use crate::control::Client;
@@ -26,7 +27,8 @@ use crate::trace::live::{self, Lab, words};
 /// when it sees the answer, with all routers, links, retries and the other network interface in
 /// between, but without this command and its control socket. Like the machine's packets, and unlike
 /// ping's, it is repeated by links that lose it; lost is what no answer came to in time. Exit status:
-/// 0 if at least one was answered; 141 if nobody read on.
+/// 0 if at least one was answered; 1 if none was; 130 if a signal came before --count were sent; 141 if
+/// nobody read on.
 #[derive(Debug, Args)]
 pub struct PingArgs {
     /// The lab
@@ -196,9 +198,11 @@ pub fn run(args: &PingArgs) -> miette::Result<ExitCode> {
         hgrm::write(file, [(String::new(), &tally.counts())], 1e3)
             .map_err(|(file, error)| miette!("cannot write {}: {error}", file.display()))?;
     }
-    Ok(match tally.answered {
-        0 => ExitCode::FAILURE,
-        _ => ExitCode::SUCCESS,
+    let is_cut = args.count != 0 && tally.sent < args.count;
+    Ok(match (tally.answered, tally.sent) {
+        (0, 1..) => ExitCode::FAILURE,
+        (0, 0) if !is_cut => ExitCode::FAILURE,
+        _ => ended(is_cut),
     })
 }
 

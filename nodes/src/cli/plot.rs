@@ -8,6 +8,7 @@ use clap::Args;
 use miette::{Context, IntoDiagnostic, miette};
 
 use crate::sim::{plot, sweep};
+use crate::whole_file;
 
 /// Draw what `phitwire sim --csv` has written.
 ///
@@ -52,7 +53,7 @@ pub fn run(args: &PlotArgs) -> miette::Result<ExitCode> {
         None => super::print(&drawing),
         Some(file) => {
             let cannot = || format!("cannot write {}", file.display());
-            std::fs::write(file, drawing)
+            whole_file::write(file, drawing)
                 .into_diagnostic()
                 .wrap_err_with(cannot)?;
             Ok(ExitCode::SUCCESS)

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use miette::{IntoDiagnostic, WrapErr};
 
+use super::by_signal::ended;
 use super::print;
 use crate::recording::{Encoder, Writer, header_of, moment_of};
 use crate::stop::Stop;
@@ -41,7 +42,7 @@ pub fn run(args: &RecordArgs) -> miette::Result<ExitCode> {
     let (mut encoder, mut chronicle) = (Encoder::new(header.clone()), Chronicle::default());
     let begun = Instant::now();
     let (mut lines, mut sample) = (0, before.clone());
-    loop {
+    let is_cut = loop {
         let told = chronicle.tell(&before, &sample).into_iter().map(event_of);
         let t = sample
             .at_ms
@@ -62,14 +63,18 @@ pub fn run(args: &RecordArgs) -> miette::Result<ExitCode> {
         }
         let is_over = end.is_some_and(|end| Instant::now() >= end);
         if stop.requests() > 0 || is_over || !sampler.is_there() {
-            break;
+            break stop.requests() > 0 && !is_over;
         }
         sample = sampler.sample();
-    }
+    };
     writer.finish().into_diagnostic().wrap_err_with(named)?;
     print(&format!(
         "{}: {lines} moments in {:.1} s\n",
         args.output.display(),
         begun.elapsed().as_secs_f64()
-    ))
+    ))?;
+    Ok(match is_cut {
+        true => ended(args.seconds.is_some()),
+        false => ExitCode::SUCCESS,
+    })
 }

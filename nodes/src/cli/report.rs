@@ -1,6 +1,5 @@
 //! `phitwire report`: a recording as one page that needs nothing else.
 
-use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -10,6 +9,7 @@ use miette::{IntoDiagnostic, WrapErr};
 use super::print;
 use super::view::{open, secret};
 use crate::view;
+use crate::whole_file;
 
 #[derive(Debug, Args)]
 pub struct ReportArgs {
@@ -23,7 +23,7 @@ pub struct ReportArgs {
 pub fn run(args: &ReportArgs) -> miette::Result<ExitCode> {
     let recording = open(&args.file)?;
     let page = view::report(&recording.header.name, &recording.packed, secret()?);
-    fs::write(&args.output, &page)
+    whole_file::write(&args.output, &page)
         .into_diagnostic()
         .wrap_err_with(|| format!("cannot write {}", args.output.display()))?;
     print(&format!(

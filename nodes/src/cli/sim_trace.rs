@@ -172,6 +172,7 @@ fn told(
     let ends = Ends {
         began_ps: Some(ps(message.birth)),
         came_ps: message.arrived.map(ps),
+        has_come: false,
     };
     let mut ways = vec![teller.tell(request, ends).0];
     if let Some((arrived, answered)) = message.arrived.zip(message.answered) {
@@ -186,6 +187,7 @@ fn told(
         let ends = Ends {
             began_ps: Some(ps(arrived)),
             came_ps: Some(ps(answered)),
+            has_come: false,
         };
         ways.push(teller.tell(response, ends).0);
     }

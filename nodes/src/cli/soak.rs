@@ -14,6 +14,7 @@ use phitwire::machine::MACHINES;
 use phitwire::sim::soak::{CaseReport, Family, Keep, Late, SoakCase};
 use serde_json::json;
 
+use super::by_signal::ended;
 use super::print;
 use super::progress::Shown;
 use crate::output::end_with_reader;
@@ -211,7 +212,7 @@ pub fn run(args: SoakArgs) -> Result<ExitCode> {
     let interrupted = stop.requests() > 0;
     Ok(match (tally.failed.is_empty(), interrupted) {
         (false, _) => ExitCode::FAILURE,
-        (true, true) => ExitCode::from(130),
+        (true, true) => ended(true),
         (true, false) => ExitCode::SUCCESS,
     })
 }

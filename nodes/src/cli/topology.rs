@@ -1,6 +1,5 @@
 //! `phitwire topology`: generate, check, show and plan descriptions of networks.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -13,6 +12,7 @@ use crate::description::{Description, open};
 use crate::interchange::{self, Written};
 use crate::output;
 use crate::sim::ready;
+use crate::whole_file;
 
 /// Generate, check, show and plan descriptions of networks.
 #[derive(Args, Debug)]
@@ -154,7 +154,7 @@ fn plan(file: &Path, copy: Option<&Path>) -> miette::Result<ExitCode> {
     let description = Description::of(file)?;
     let network = description.network()?;
     if let Some(copy) = copy {
-        fs::write(copy, description.whole(&*network))
+        whole_file::write(copy, description.whole(&*network))
             .into_diagnostic()
             .wrap_err_with(|| format!("cannot write {}", copy.display()))?;
     }

@@ -12,6 +12,7 @@ use super::print;
 use crate::output::complain;
 use crate::trace::live::{self, Lab};
 use crate::trace::{Trace, perfetto, table};
+use crate::whole_file;
 
 /// Send one operation of no consequence from a network interface to another, and show where its
 /// packet and the answer went: every router with ports and virtual channels, how long it was in
@@ -89,7 +90,8 @@ impl ProbeArgs {
 /// Writes traces for Perfetto.
 pub(super) fn write_perfetto(file: &Path, traces: &[Trace]) -> miette::Result<()> {
     let text = perfetto::render(traces).to_string();
-    std::fs::write(file, text).map_err(|error| miette!("cannot write {}: {error}", file.display()))
+    whole_file::write(file, text)
+        .map_err(|error| miette!("cannot write {}: {error}", file.display()))
 }
 
 pub fn run(args: &TraceArgs) -> miette::Result<ExitCode> {

@@ -13,6 +13,7 @@ use clap::Args;
 use miette::{IntoDiagnostic, WrapErr, miette};
 use serde_json::json;
 
+use super::by_signal::ended;
 use super::print;
 use crate::output;
 use crate::recording::{Recording, read};
@@ -121,5 +122,5 @@ pub fn run(args: &ViewArgs) -> miette::Result<ExitCode> {
         }
         _ => {}
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(ended(false))
 }

@@ -342,26 +342,33 @@ fn told(
         not_before_ps: sent.report.sent_ps,
         slack_ps: SLACK_PS,
     };
-    let ends = Ends {
+    let ended = sent.end.filter(|end| end.outcome != ProbeOutcome::TimedOut);
+    let mut ends = Ends {
         began_ps: Some(sent.report.sent_ps),
         came_ps: None,
+        has_come: ended.is_some(),
     };
-    let (there, last_ps) = teller.tell(request, ends);
+    let (mut there, last_ps) = teller.tell(request, ends);
+    let response = Followed {
+        from: target.node,
+        to: source.node,
+        response: true,
+        not_before_ps: last_ps.unwrap_or(sent.report.sent_ps),
+        ..request
+    };
+    let back = Ends {
+        began_ps: None,
+        came_ps: ended.map(|end| end.ended_ps),
+        has_come: false,
+    };
+    let (back, _) = teller.tell(response, back);
+    if !there.delivered && !back.hops.is_empty() {
+        // Whoever has answered was reached.
+        ends.has_come = true;
+        there = teller.tell(request, ends).0;
+    }
     let mut ways = vec![there];
     if ways[0].delivered || sent.end.is_some() {
-        let response = Followed {
-            from: target.node,
-            to: source.node,
-            response: true,
-            not_before_ps: last_ps.unwrap_or(sent.report.sent_ps),
-            ..request
-        };
-        let ended = sent.end.filter(|end| end.outcome != ProbeOutcome::TimedOut);
-        let ends = Ends {
-            began_ps: None,
-            came_ps: ended.map(|end| end.ended_ps),
-        };
-        let (back, _) = teller.tell(response, ends);
         if back.hops.is_empty() && ended.is_some() {
             notes.push("the answer has come, and no router has seen it by itself: one packet may answer several requests".to_owned());
         }

@@ -76,9 +76,10 @@ pub struct WayTold {
     pub came: Option<f64>,
     /// Its routers.
     pub hops: Vec<HopTold>,
-    /// How it ends: `delivered`, or where it was last seen.
+    /// How it ends: `delivered`, or where it was last seen, or that the last link has sent it and
+    /// nothing was heard of it.
     pub end: String,
-    /// Whether it came where it was to go.
+    /// Whether it is known to have come where it was to go.
     pub delivered: bool,
 }
 
@@ -131,6 +132,8 @@ pub struct Ends {
     pub began_ps: Option<u64>,
     /// When it came there.
     pub came_ps: Option<u64>,
+    /// Whether it is known to have come there, whatever its last link says: it was answered.
+    pub has_come: bool,
 }
 
 /// What is the same of all ways of a trace.
@@ -164,7 +167,11 @@ impl Teller<'_> {
         let last_ps = hops.last().and_then(|hop| hop.passage.last_ps());
         let mut before = ends.began_ps;
         let told = hops.iter().map(|hop| self.hop(hop, &mut before)).collect();
-        let delivered = way == Way::Delivered;
+        let delivered = match way {
+            Way::Delivered => true,
+            Way::LastLink { .. } => ends.has_come || ends.came_ps.is_some(),
+            _ => false,
+        };
         let told = WayTold {
             kind: if packet.response {
                 "response"
@@ -175,7 +182,10 @@ impl Teller<'_> {
             to: self.name(packet.to),
             began: ends.began_ps.map(|ps| self.at(ps)),
             came: ends.came_ps.filter(|_| delivered).map(|ps| self.at(ps)),
-            end: self.end(&packet, &hops, &way),
+            end: match delivered {
+                true => "delivered".to_owned(),
+                false => self.end(&packet, &hops, &way),
+            },
             hops: told,
             delivered,
         };
@@ -233,6 +243,13 @@ impl Teller<'_> {
         let port = hop.passage.departure.map_or(0, |out| out.port);
         match way {
             Way::Delivered => "delivered".to_owned(),
+            Way::LastLink { ended } => format!(
+                "sent over the last link, from {last} by port {port} to {out}, and not heard of: {}",
+                match ended {
+                    true => "the link went down before it had acknowledged it",
+                    false => "the link has not acknowledged it",
+                }
+            ),
             Way::Misdelivered(node) => format!("delivered to {} instead", self.name(*node)),
             Way::NotSeen => "not seen".to_owned(),
             Way::Inside => match hop.passage.steps.last() {

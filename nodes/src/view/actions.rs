@@ -47,12 +47,47 @@ pub struct Actions {
     /// The lab that is looked at: nothing is done to one of its name that comes after it.
     #[serde(skip)]
     this: ThisLab,
-    /// Whether links can be impaired.
-    pub netem: bool,
-    /// Why not.
+    /// By what links can be impaired, if they can.
+    pub wires: Option<Wires>,
+    /// Why not, or why not by everything that there is.
     pub why_not: Option<String>,
     #[serde(skip)]
     script: Option<PathBuf>,
+}
+
+/// What impairs wires.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Wires {
+    /// The kernel's netem.
+    Netem,
+    /// Its nftables, which can only lose frames.
+    Nft,
+}
+
+impl Wires {
+    /// What the script says that there is; why there is nothing, or nothing better.
+    fn of(script: &Path) -> (Option<Self>, Option<String>) {
+        let mut command = Command::new(script);
+        command.arg("--kernel");
+        let told = match run(command, script) {
+            Ok(told) => told,
+            Err(why) => return (None, Some(why)),
+        };
+        let has = |word: &str| told.lines().any(|line| line == word);
+        match (has("netem"), has("nft")) {
+            (true, _) => (Some(Self::Netem), None),
+            (false, true) => {
+                let why = "the kernel has no netem here: frames are lost by nftables, nothing else";
+                (Some(Self::Nft), Some(why.to_owned()))
+            }
+            (false, false) => {
+                let why = "the kernel has neither netem nor nftables that lose frames here; \
+                           with-netem.sh brings a lab up in one that has netem";
+                (None, Some(why.to_owned()))
+            }
+        }
+    }
 }
 
 impl Actions {
@@ -65,19 +100,18 @@ impl Actions {
         let found = scripts.map(|scripts| scripts.join("impair.sh"));
         let found = found.filter(|script| script.is_file());
         let is_root = nix::unistd::geteuid().is_root();
-        let why_not = match (&found, is_root) {
-            (None, _) => {
-                Some("netns-scripts/impair.sh was not found beside this command".to_owned())
-            }
-            (_, false) => Some("impairing wires takes root".to_owned()),
-            _ => None,
+        let none = |why: &str| (None, Some(why.to_owned()));
+        let (wires, why_not) = match (&found, is_root) {
+            (None, _) => none("netns-scripts/impair.sh was not found beside this command"),
+            (_, false) => none("impairing wires takes root"),
+            (Some(script), true) => Wires::of(script),
         };
         Ok(Self {
             lab: lab.to_owned(),
             this,
-            netem: why_not.is_none(),
+            wires,
             why_not,
-            script: found.filter(|_| is_root),
+            script: found,
         })
     }
 
@@ -133,14 +167,17 @@ impl Actions {
     }
 
     fn impair(&self, link: u32, netem: &str) -> Result<Event, String> {
-        let script = self.script.as_deref().ok_or_else(|| {
+        let (script, wires) = self.script.as_deref().zip(self.wires).ok_or_else(|| {
             let why = self.why_not.as_deref().unwrap_or("it cannot be done here");
             format!("links are not impaired from here: {why}")
         })?;
         let words = words_of(netem)?;
         self.is_there()?;
+        let by_nft = wires == Wires::Nft && !words.is_empty();
         let mut command = Command::new(script);
-        command.args(["--lab", &self.lab, &link.to_string()]);
+        command.args(["--lab", &self.lab]);
+        command.args(by_nft.then_some("--nft"));
+        command.arg(link.to_string());
         match words.is_empty() {
             true => command.arg("clear"),
             false => command.args(&words),
@@ -152,7 +189,11 @@ impl Actions {
             link: Some(link),
             text: match words.is_empty() {
                 true => "its wires are clear again, by hand".to_owned(),
-                false => format!("its wires have {}, by hand", words.join(" ")),
+                false => format!(
+                    "its wires have {}{}, by hand",
+                    words.join(" "),
+                    if by_nft { " by nftables" } else { "" }
+                ),
             },
         })
     }
@@ -177,12 +218,12 @@ fn words_of(netem: &str) -> Result<Vec<String>, String> {
     }
 }
 
-/// Runs the script and waits for it, for a while.
-fn run(mut command: Command, script: &Path) -> Result<(), String> {
+/// Runs the script and waits for it, for a while; what it prints, which is little.
+fn run(mut command: Command, script: &Path) -> Result<String, String> {
     let failed = |error: std::io::Error| format!("{}: {error}", script.display());
     let mut child = command
         .stdin(Stdio::null())
-        .stdout(Stdio::null())
+        .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .map_err(failed)?;
@@ -197,7 +238,7 @@ fn run(mut command: Command, script: &Path) -> Result<(), String> {
     }
     let done = child.wait_with_output().map_err(failed)?;
     if done.status.success() {
-        return Ok(());
+        return Ok(String::from_utf8_lossy(&done.stdout).into_owned());
     }
     let told = String::from_utf8_lossy(&done.stderr);
     let told: String = told.chars().take(1_000).collect();
@@ -227,6 +268,32 @@ mod tests {
             r#"{"act":"impair","link":-1,"netem":""}"#,
         ] {
             assert!(read(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_impairs_wires_is_known_before_it_is_used() {
+        use std::os::unix::fs::PermissionsExt as _;
+
+        let dir = tempfile::tempdir().expect("a folder");
+        let script = dir.path().join("impair.sh");
+        for (says, wires, why) in [
+            ("echo netem; echo nft", Some(Wires::Netem), ""),
+            ("echo nft", Some(Wires::Nft), "no netem"),
+            ("true", None, "neither"),
+            ("echo no such option >&2; exit 2", None, "no such option"),
+        ] {
+            let text = format!("#!/bin/sh\n[ \"$*\" = --kernel ] || exit 3\n{says}\n");
+            crate::whole_file::write(&script, text).expect("it is written");
+            let rights = std::fs::Permissions::from_mode(0o755);
+            std::fs::set_permissions(&script, rights).expect("it is ours");
+            let mut told = Wires::of(&script);
+            // A process that another test starts at that moment has the file open still.
+            while told.1.as_ref().is_some_and(|why| why.contains("busy")) {
+                told = Wires::of(&script);
+            }
+            assert_eq!(told.0, wires, "{says}");
+            assert!(told.1.unwrap_or_default().contains(why), "{says}");
         }
     }
 

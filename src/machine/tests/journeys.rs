@@ -36,6 +36,7 @@ fn passage(port: u8, came: u64, out: Option<u8>) -> Passage {
             resent_before: None,
             resent: None,
             acknowledged: true,
+            link_ended: false,
         }),
         ..Passage::default()
     }
@@ -100,6 +101,12 @@ fn a_packet_is_followed_to_its_end_and_no_further_than_it_was_seen() {
     );
     let (hops, way) = peers.follow(packet, &seen);
     assert_eq!((hops.len(), way), (2, Way::Delivered));
+    for ended in [false, true] {
+        let passages = seen.get_mut(&comes.node).expect("it was asked");
+        let departure = passages[0].departure.as_mut().expect("it left");
+        (departure.acknowledged, departure.link_ended) = (false, ended);
+        assert_eq!(peers.follow(packet, &seen).1, Way::LastLink { ended });
+    }
 }
 
 #[test]

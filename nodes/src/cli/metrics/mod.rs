@@ -20,7 +20,7 @@ use clap::Args;
 use miette::{IntoDiagnostic, WrapErr};
 use prometheus::TextEncoder;
 
-use super::manage::INTERRUPTED;
+use super::by_signal::ended;
 use super::print;
 use crate::http::{self, Answer, Request};
 use crate::output;
@@ -65,7 +65,7 @@ pub fn run(args: &MetricsArgs) -> miette::Result<ExitCode> {
         output::complain("whoever reaches this machine can read them");
     }
     answer_all(&listener, &mut lab, &stop).into_diagnostic()?;
-    Ok(INTERRUPTED.into())
+    Ok(ended(false))
 }
 
 /// What is told of the lab to somebody who waits for it.

@@ -10,6 +10,7 @@ use super::SimArgs;
 use crate::hgrm;
 use crate::sim::sweep::{self, Sample, Setting};
 use crate::sim::{Measured, plot};
+use crate::whole_file;
 
 /// Whether two names are those of one file, whose contents would be lost.
 fn is_one_file(a: &Path, b: &Path) -> bool {
@@ -72,7 +73,7 @@ pub(super) fn check(args: &SimArgs) -> miette::Result<()> {
 /// Writes the files that were asked for.
 pub(super) fn write(args: &SimArgs, network: &dyn Network, all: &[Measured]) -> miette::Result<()> {
     let write = |file: &Path, text: String| {
-        std::fs::write(file, text).map_err(|error| cannot_write(file, error))
+        whole_file::write(file, text).map_err(|error| cannot_write(file, error))
     };
     let setting = Setting {
         topology: network.name().to_owned(),

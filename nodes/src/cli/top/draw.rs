@@ -25,6 +25,7 @@ pub fn style(trouble: Trouble) -> Style {
         Trouble::None => style,
         Trouble::Retries => style.fg(Color::Yellow),
         Trouble::Lanes => style.fg(Color::Magenta),
+        Trouble::Silent => style.fg(Color::Blue).add_modifier(Modifier::BOLD),
         Trouble::Down => style.fg(Color::Red).add_modifier(Modifier::BOLD),
     }
 }

@@ -32,7 +32,7 @@ use ratatui::crossterm::event::{self, Event};
 
 use self::app::{Action, App};
 use self::worker::{Look, Task, Worker};
-use super::manage::INTERRUPTED;
+use super::by_signal::ended;
 use super::print;
 use crate::output::end_with_reader;
 use crate::stop::Stop;
@@ -101,7 +101,7 @@ fn watch(
     let (mut is_new, mut pipelines) = (true, false);
     loop {
         if stop.requests() > 0 {
-            return Ok(INTERRUPTED.into());
+            return Ok(ended(false));
         }
         loop {
             match worker.news.try_recv() {

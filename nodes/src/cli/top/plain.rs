@@ -8,12 +8,16 @@ use super::rows::{self, Sort, short, span};
 use super::worker::Look;
 use crate::control::NodeKind;
 
+/// The version of the JSON.
+const VERSION: u32 = 1;
+
 /// For programs: lab, network, and sample, rates and events as they are.
 ///
 /// # Errors
 /// Never: it is plain data.
 pub fn json(lab: &str, network: &str, look: &Look) -> serde_json::Result<String> {
     let all = json!({
+        "version": VERSION,
         "lab": lab,
         "network": network,
         "sample": *look.sample,

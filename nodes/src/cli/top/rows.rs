@@ -48,6 +48,9 @@ impl Sort {
     }
 }
 
+/// The state of a link end that hears nothing.
+const SILENT: &str = "silent";
+
 /// How bad it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Trouble {
@@ -58,6 +61,8 @@ pub enum Trouble {
     Retries,
     /// Lanes are missing.
     Lanes,
+    /// Nobody knows: a node does not answer.
+    Silent,
     /// It does not work.
     Down,
 }
@@ -126,8 +131,16 @@ impl LinkRow {
             let report = end.report.as_ref();
             report.is_some_and(|link| link.rx_lanes < lanes || link.tx_lanes < lanes)
         };
-        row.trouble = if !row.ends.iter().all(EndRow::is_up) {
+        // A peer that only hears nothing knows no more than that its other end is silent.
+        let is_silent = row.ends.iter().any(|end| end.report.is_none());
+        let is_down = |end: &EndRow| {
+            let report = end.report.as_ref();
+            report.is_some_and(|link| !link.up && !(is_silent && link.state == SILENT))
+        };
+        row.trouble = if row.ends.iter().any(is_down) {
             Trouble::Down
+        } else if is_silent {
+            Trouble::Silent
         } else if row.ends.iter().any(lacks) {
             Trouble::Lanes
         } else if row.resent() + row.bad() > 0.0 {
@@ -144,10 +157,14 @@ impl LinkRow {
         format!("{} - {}", a.name(), b.name())
     }
 
-    /// How it stands: the state of the end that is not up, if one is not.
+    /// How it stands: the state of the end that is down, or that one does not answer.
     pub fn state(&self) -> &str {
-        let down = self.ends.iter().find(|end| !end.is_up());
-        down.map_or("up", EndRow::state)
+        let mut ends = self.ends.iter();
+        let told = match self.trouble {
+            Trouble::Silent => ends.find(|end| end.report.is_none()),
+            _ => ends.find(|end| end.report.is_some() && !end.is_up()),
+        };
+        told.map_or("up", EndRow::state)
     }
 
     /// Why it is not up, if that is known.
@@ -269,7 +286,7 @@ impl NodeRow {
         );
         let links_up = node.links.iter().filter(|link| link.up).count();
         let trouble = match &node.silent {
-            Some(_) => Trouble::Down,
+            Some(_) => Trouble::Silent,
             None if links_up < node.links.len() => Trouble::Lanes,
             None if resent + bad > 0.0 => Trouble::Retries,
             None => Trouble::None,
@@ -384,7 +401,7 @@ fn contains(text: &str, filter: &str) -> bool {
 /// A lab in one line.
 pub fn totals(sample: &Sample, rates: &Rates) -> String {
     let links = links(sample, rates, None, "", Sort::Place);
-    let up = links.iter().filter(|row| row.trouble < Trouble::Down);
+    let up = links.iter().filter(|row| row.trouble < Trouble::Silent);
     let answering = sample.nodes.iter().filter(|node| node.silent.is_none());
     let sum = |of: fn(&LinkRow) -> f64| links.iter().map(of).sum::<f64>();
     let both = |row: &LinkRow| row.directions.iter().map(|way| way.frames).sum();

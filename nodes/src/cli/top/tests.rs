@@ -13,11 +13,11 @@ use phitwire::nic::{LatencyCounts, RunPhase, TrafficReport};
 use super::app::{Action, App, View};
 use super::detail::distribution;
 use super::draw::{bar, draw};
-use super::rows::{self, Sort};
+use super::rows::{self, Sort, Trouble};
 use super::worker::{Look, News};
 use crate::control::{Fault, Request};
 use crate::watch::tests::lab;
-use crate::watch::{Rates, Sample, events};
+use crate::watch::{NodeSample, Rates, Sample, events};
 
 /// A screen that has seen the samples, the last of them now.
 fn app(samples: &[Sample]) -> App {
@@ -142,6 +142,42 @@ fn links_in_trouble_come_first_and_fit_into_80_columns() {
     shows(line, &["10.0k", "100%", "200", "160"]);
     shows(lines[22], &["last event: 13:53:20"]);
     shows(lines[23], &["/ filter", "i inject", "? q"]);
+}
+
+#[test]
+fn links_of_a_node_that_does_not_answer_are_told_from_those_that_are_down() {
+    let (network, before) = lab();
+    let (a, b) = network.ends(0);
+    let [a, b] = [a, b].map(|end| (network.node_name(end.node).into_owned(), end.port));
+    let looked = |silent: &[&str], state: Option<&str>| {
+        let mut after = before.clone();
+        for node in &mut after.nodes {
+            if silent.contains(&&*node.name) {
+                let unknown = NodeSample::unknown(node.name.clone(), node.kind);
+                *node = NodeSample {
+                    silent: Some("it does not answer".to_owned()),
+                    ..unknown
+                };
+            } else if let (Some(state), true) = (state, node.name == b.0) {
+                let link = node.links.iter_mut().find(|link| link.port == b.1);
+                let link = link.expect("it is there");
+                (link.up, link.state) = (false, state.to_owned());
+            }
+        }
+        let rates = Rates::between(&*network, &before, &after);
+        let rows = rows::links(&after, &rates, None, "", Sort::Place);
+        (rows[0].trouble, rows[0].state().to_owned())
+    };
+    let told = |trouble, state: &str| (trouble, state.to_owned());
+    let unknown = told(Trouble::Silent, "no answer");
+    assert_eq!(looked(&[], None), told(Trouble::None, "up"));
+    assert_eq!(looked(&[&a.0], None), unknown);
+    assert_eq!(looked(&[&a.0, &b.0], None), unknown);
+    // Who hears nothing knows no more than we do.
+    assert_eq!(looked(&[&a.0], Some("silent")), unknown);
+    assert_eq!(looked(&[], Some("silent")), told(Trouble::Down, "silent"));
+    let training = told(Trouble::Down, "training");
+    assert_eq!(looked(&[&a.0], Some("training")), training);
 }
 
 #[test]

@@ -72,9 +72,77 @@ class Cursor {
   }
 }
 
+/// What the ends of links had counted at some moments, for what is lost between them. The ends are not asked in the same
+/// instant: on a busy machine what was sent and what has arrived may be a tenth of a second apart, either way. So several
+/// moments are looked at, and of those the middle.
+class Window {
+  constructor(network) { this.network = network; this.cursor = new Cursor(network); this.kept = new Map(); this.rows = []; this.most = new Float64Array(MOST_TAKEN + 1); }
+  /// Of each direction what its sender had sent and its receiver had not received yet; nothing where one of them is silent.
+  row(number) {
+    let row = this.kept.get(number);
+    if (row) return row;
+    const { network } = this, { numbers } = this.cursor.go(number);
+    row = { missing: new Float64Array(2 * network.links.length), carried: new Float64Array(2 * network.links.length) };
+    network.links.forEach((ends, link) => {
+      const at = [network.end(link, 0), network.end(link, 1)], isSilent = ends.some(([node]) => numbers[network.node(node) + N.silent] > 0);
+      for (let side = 0; side < 2; side++) {
+        const carried = numbers[at[side] + E.carried];
+        row.carried[2 * link + side] = carried; row.missing[2 * link + side] = isSilent ? NaN : carried - numbers[at[1 - side] + E.received];
+      }
+    });
+    if (this.kept.size > 2 * MOST_TAKEN) this.kept.delete(this.kept.keys().next().value);
+    this.kept.set(number, row);
+    return row;
+  }
+  /// Takes the moments of these numbers: not all of many, and the same ones again as time goes on.
+  go(first, last) {
+    let step = 1;
+    while ((last - first) / step >= MOST_TAKEN) step *= 2;
+    this.rows.length = 0;
+    for (let at = Math.ceil(first / step) * step; at <= last; at += step) this.rows.push(this.row(at));
+  }
+  /// What was missing of a direction, sorted; how many moments tell of it.
+  sort(way) {
+    const { most } = this; let count = 0;
+    for (const { missing } of this.rows) {
+      const value = missing[way]; if (value !== value) continue;
+      let at = count++; while (at > 0 && most[at - 1] > value) { most[at] = most[at - 1]; at--; }
+      most[at] = value;
+    }
+    return count;
+  }
+  /// What its sender had sent in the middle of them.
+  carried(way) { return this.rows[this.rows.length >> 1].carried[way]; }
+}
+/// What a direction has lost from one window to another: from the middle of one to that of the other, if that is well more
+/// than by how much the moments of each differ.
+function losses(far, near, way) {
+  const before = far.sort(way), after = near.sort(way);
+  if (before < 3 || after < 3) return 0;
+  // Half of them differ by so much at most; so much the middle of so many would be off, were they normally distributed.
+  const half = ({ most }, count) => (most[count - 1 - (count >> 2)] - most[count >> 2]) / 2;
+  const off = 1.86 * Math.sqrt(1 / before + 1 / after) * (half(far, before) + half(near, after)) / 2;
+  const missing = near.most[after >> 1] - far.most[before >> 1];
+  return missing > SURE * off ? missing : 0;
+}
+
 /// How the network stands at a moment, against a moment some time before it.
 class Look {
-  constructor(network) { this.network = network; this.now = new Cursor(network); this.before = new Cursor(network); this.far = new Cursor(network); this.found = []; this.moment = 0; }
+  constructor(network) { this.network = network; this.moment = 0; this.reset(); }
+  /// Forgets what was kept of moments.
+  reset() {
+    const { network } = this;
+    this.now = new Cursor(network); this.before = new Cursor(network); this.far = new Cursor(network); this.found = [];
+    this.oldest = new Window(network); this.latest = new Window(network); this.compares = false;
+  }
+  /// Takes the windows between which losses are looked for: at both ends of the last seconds, of three moments at least.
+  windows() {
+    const { moments, header } = this.network, second = header.clock.per_second, { number, t } = this;
+    const span = Math.min(LONG * second, t - moments[0].t), wide = span * WIDE / LONG, after = time => { const at = this.network.at(time); return moments[at].t < time ? at + 1 : at; };
+    const first = after(t - span), to = Math.max(this.network.at(t - span + wide), first + 2), from = Math.min(after(t - wide), number - 2);
+    this.compares = span > 0 && to < from;
+    if (this.compares) { this.oldest.go(first, to); this.latest.go(from, number); this.hasty = HASTY * second / 1e3; }
+  }
   go(number) {
     const { moments, header } = this.network, second = header.clock.per_second, t = moments[number].t;
     const back = span => { let at = this.network.at(t - span * second); return at === number ? Math.max(0, number - 1) : at; };
@@ -84,6 +152,7 @@ class Look {
     this.before.go(before); this.far.go(far);
     // A lab's clock counts milliseconds, that of a simulation cycles: rates are per thousand of them.
     this.seconds = Math.max(t - moments[before].t, 0) / 1e3;
+    this.windows();
     return this;
   }
   get(at) { return this.now.numbers[at] || 0; }
@@ -93,15 +162,22 @@ class Look {
   grown(at) { return Math.max(0, this.get(at) - (this.far.numbers[at] || 0)); }
   stages(node) { let found = null; for (const placed of this.network.stages[node]) if (placed.from <= this.number) found = placed; return found; }
 
+  /// The share that a direction loses, if its ends are the processes that they were.
+  lost(number, rate, from, to) {
+    const now = this.now.numbers, far = this.far.numbers, { network } = this, side = number % 2;
+    const ends = network.links[(number - side) / 2], isSame = ends.every(([node]) => now[network.node(node) + N.pid] === far[network.node(node) + N.pid]);
+    if (!this.compares || !isSame || now[from + E.carried] < far[from + E.carried] || now[to + E.received] < far[to + E.received]) return 0;
+    const carried = this.latest.carried(number) - this.oldest.carried(number), missing = carried >= 100 ? losses(this.oldest, this.latest, number) : 0;
+    // What began to flow within the window is under way later than nothing was.
+    return missing >= FEW && missing >= this.hasty * rate && missing >= .002 * carried ? missing / carried : 0;
+  }
   /// One direction of a link: what its sender sent and its receiver received.
-  direction(way, from, to) {
+  direction(way, number, from, to) {
     const now = this.now.numbers, before = this.before.numbers, far = this.far.numbers, seconds = this.seconds;
     const grown = at => { const by = now[at] - far[at]; return by > 0 ? by : 0; };
     const rate = at => { const by = now[at] - before[at]; return by > 0 && seconds > 0 ? by / seconds : 0; };
-    const carried = grown(from + E.carried), sent = grown(from + E.sent), again = grown(from + E.resent);
-    // The ends are not asked in the same instant: a few frames are always under way.
-    const missing = carried >= 100 ? carried - grown(to + E.received) : 0, lost = missing >= FEW ? missing / carried : 0;
-    way.rate = rate(from + E.carried); way.lost = lost < .002 ? 0 : lost;
+    const sent = grown(from + E.sent), again = grown(from + E.resent);
+    way.rate = rate(from + E.carried); way.lost = this.lost(number, way.rate, from, to);
     way.resent = rate(from + E.resent); way.share = sent + again > 20 ? again / (sent + again) : 0;
     way.bad = rate(to + E.bad); way.badGrown = grown(to + E.bad);
   }
@@ -114,18 +190,20 @@ class Look {
     a.at = this.network.end(link, 0); b.at = a.at + this.network.endFields;
     for (const end of found.ends) {
       const at = end.at, received = now[at + E.rxLanes], sent = now[at + E.txLanes];
-      end.up = now[at + E.up] > 0; end.lanes = received < sent ? received : sent;
+      end.up = now[at + E.up] > 0; end.silent = now[this.network.node(this.network.links[link][end === a ? 0 : 1][0]) + N.silent] > 0; end.lanes = received < sent ? received : sent;
       // Lanes that it has had at most.
       if (received > found.most) found.most = received;
       if (sent > found.most) found.most = sent;
     }
-    this.direction(to, a.at, b.at); this.direction(back, b.at, a.at);
+    this.direction(to, 2 * link, a.at, b.at); this.direction(back, 2 * link + 1, b.at, a.at);
     const worst = (x, y) => x > y ? x : y;
-    found.up = a.up && b.up; found.lanes = a.lanes < b.lanes ? a.lanes : b.lanes; found.fewer = found.up && found.lanes < found.most;
+    // Of an end that does not answer nobody knows; its peer may say that the link is down, and not only that it hears nothing.
+    const isDown = (end, other) => !end.silent && !end.up && !(other.silent && this.state(end) === "silent");
+    found.up = a.up && b.up; found.silent = (a.silent || b.silent) && !isDown(a, b) && !isDown(b, a); found.lanes = a.lanes < b.lanes ? a.lanes : b.lanes; found.fewer = found.up && found.lanes < found.most;
     found.rate = to.rate + back.rate; found.busiest = worst(to.rate, back.rate); found.lost = worst(to.lost, back.lost); found.share = worst(to.share, back.share);
     found.resent = worst(to.resent, back.resent); found.bad = worst(to.bad, back.bad); found.badGrown = worst(to.badGrown, back.badGrown);
-    found.score = (found.up ? 0 : 1e6) + (found.fewer ? 1e4 * (found.most - found.lanes) : 0) + 1e4 * found.lost + 2e3 * Math.min(found.share, .5) + (found.badGrown > 2 ? 200 : 0);
-    found.level = !found.up ? "bad" : found.fewer || found.lost >= LOSSES || found.share >= REPEATS || found.badGrown > 2 ? "warn" : "good";
+    found.score = (found.up ? 0 : found.silent ? 9e5 : 1e6) + (found.fewer ? 1e4 * (found.most - found.lanes) : 0) + 1e4 * found.lost + 2e3 * Math.min(found.share, .5) + (found.badGrown > 2 ? 200 : 0);
+    found.level = found.silent ? "off" : !found.up ? "bad" : found.fewer || found.lost >= LOSSES || found.share >= REPEATS || found.badGrown > 2 ? "warn" : "good";
     return found;
   }
   /// What is said of the state of an end, and of why it is not up.
@@ -134,8 +212,13 @@ class Look {
 }
 /// What rates are per.
 function per(network) { return network.header.clock.unit === "ms" ? "s" : "1,000 " + network.header.clock.unit; }
-/// Seconds over which rates are taken, and over which losses are.
-const SHORT = 1, LONG = 8;
+/// Seconds over which rates are taken, over which losses are, and at both ends of these those whose moments are compared,
+/// of which so many are taken at most.
+const SHORT = 1, LONG = 8, WIDE = LONG / 3, MOST_TAKEN = 16;
+/// Seconds between the moments in which the ends are asked, on a machine that is busy.
+const HASTY = .04;
+/// How many times more than that is sure.
+const SURE = 5;
 /// Shares from which on losses and repeats are trouble. A busy machine makes links repeat a little that lose nothing.
 const LOSSES = .005, REPEATS = .05;
 /// Frames that may be under way when the ends are asked.

@@ -51,11 +51,13 @@ function begin(header, actions, secret) {
       button("Lane noise\u2026", "danger", () => act(fault("lane-noise", { lane: 0, rate: "1/20000" }), `Flip bits of lane 0 of what ${own}:${port} sends?`, "1 in 20,000, until the noise is ended. A lane with too many errors is given up.")),
       button("End noise\u2026", "", () => act(fault("lane-noise", { lane: 0, rate: "0" }), `End the noise at ${own}:${port}?`, "")));
     box.append(first);
-    const wires = make("div", undefined, "acts"), words = make("input"); words.value = "loss 3%"; words.setAttribute("aria-label", "Impairment, in the words of netem");
-    const impair = button("Impair wires\u2026", "danger", () => act({ act: "impair", link, netem: words.value }, `Impair the wires of ${name}: ${words.value}?`, "Both directions, by the kernel's netem, until they are cleared."));
+    const wires = make("div", undefined, "acts"), words = make("input"); words.value = "loss 3%"; words.setAttribute("aria-label", actions.wires === "nft" ? "Share of frames to be lost: loss P%" : "Impairment, in the words of netem");
+    const by = actions.wires === "nft" ? "nftables, which can only lose frames (loss P%)," : "netem,";
+    const impair = button(actions.wires === "nft" ? "Lose frames\u2026" : "Impair wires\u2026", "danger", () => act({ act: "impair", link, netem: words.value }, `Impair the wires of ${name}: ${words.value}?`, `Both directions, by the kernel's ${by} until they are cleared.`));
     const clear = button("Clear wires\u2026", "", () => act({ act: "impair", link, netem: "" }, `Clear the wires of ${name}?`, ""));
-    if (!actions.netem) { impair.disabled = clear.disabled = words.disabled = true; impair.title = clear.title = actions.why_not || ""; }
+    if (!actions.wires) impair.disabled = clear.disabled = words.disabled = true;
     wires.append(words, impair, clear); box.append(wires);
+    if (actions.why_not) box.append(make("p", (actions.wires ? "" : "Wires are not impaired from here: ") + actions.why_not + ".", "faint"));
     return box;
   };
   const countersOf = node => {
@@ -159,7 +161,7 @@ async function follow() {
   for (;;) {
     try {
       const told = await (await ask("/api/lines", "from=" + next)).json();
-      if (told.reset && next > 0) { network.clear(); state.look.now = new Cursor(network); state.look.before = new Cursor(network); state.look.far = new Cursor(network); state.time.number = 0; }
+      if (told.reset && next > 0) { network.clear(); state.look.reset(); state.time.number = 0; }
       for (const line of told.lines) network.add(line);
       next = told.next; missed = 0;
       if (told.lines.length) dirty();

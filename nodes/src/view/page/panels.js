@@ -16,6 +16,7 @@ function dot(level) { return make("span", "", "dot " + level); }
 function endName(network, [node, port]) { return network.nodes[node].name + (network.nodes[node].kind === "router" ? ":" + port : ""); }
 function linkName(network, link) { const [a, b] = network.links[link]; return endName(network, a) + " \u2013 " + endName(network, b); }
 function trouble(look, found) {
+  if (found.silent) return found.ends.map((end, side) => end.silent ? look.network.nodes[look.network.links[found.link][side][0]].name : "").filter(Boolean).join(" and ") + (found.ends.every(end => end.silent) ? " do not answer" : " does not answer");
   if (!found.up) return look.state(found.ends.find(end => !end.up)) || "down";
   const words = [];
   if (found.fewer) words.push(`${found.lanes} of ${found.most} lanes`);
@@ -24,7 +25,7 @@ function trouble(look, found) {
   if (found.badGrown > 2) words.push("bad CRCs");
   return words.join(", ") || "well";
 }
-function linkWords(look, found) { return trouble(look, found) + ", " + short(found.rate) + " " + found.carried + "/" + found.per + (found.up ? "" : "\n" + look.why(found)); }
+function linkWords(look, found) { return trouble(look, found) + ", " + short(found.rate) + " " + found.carried + "/" + found.per + (found.up || found.silent ? "" : "\n" + look.why(found)); }
 function nodeWords(look, at) {
   const base = look.network.node(at), silent = look.text(base + N.silent);
   if (silent) return silent;
@@ -98,7 +99,7 @@ class NodeList {
     for (let place = 0; place < most; place++) {
       const one = found[place], cells = this.rows[place];
       cells.at = one.at; cells.row.dataset.node = one.node.name;
-      cells.dot.className = "dot " + (one.silent ? "bad" : "good");
+      cells.dot.className = "dot " + (one.silent ? "off" : "good");
       set(cells.name, one.node.name); set(cells.is, one.silent || one.node.kind); set(cells.sent, short(one.sent));
       set(cells.answered, one.answered ? short(one.answered) : "-"); set(cells.held, one.held ? short(one.held) : "-");
       cells.row.classList.toggle("chosen", chosen.node === one.at);
@@ -145,7 +146,7 @@ function channelNames(look, nodes) {
 function linkDetail(look, link, among, actions, choose) {
   const network = look.network, found = look.link(link), panel = make("div");
   panel.append(make("h2", linkName(network, link)));
-  const state = make("p"); state.append(dot(found.level), make("b", found.up ? "up" : "down"), make("span", ": " + trouble(look, found)));
+  const state = make("p"); state.append(dot(found.level), make("b", found.up ? "up" : found.silent ? "unknown" : "down"), make("span", ": " + trouble(look, found)));
   panel.append(state);
   if (among && among.length > 1) {
     const others = make("p", "Drawn as one line: ", "faint");
@@ -153,7 +154,7 @@ function linkDetail(look, link, among, actions, choose) {
     panel.append(others);
   }
   const why = look.why(found);
-  if (why) panel.append(make("p", why, "bad"));
+  if (why && !found.silent) panel.append(make("p", why, "bad"));
   if (actions) panel.append(actions);
   const names = channelNames(look, network.links[link].map(([node]) => node)), carried = network.header.carried, two = make("div", undefined, "two");
   found.ends.forEach((end, side) => {

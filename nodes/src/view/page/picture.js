@@ -119,8 +119,8 @@ class Picture {
     }
   }
   /// The sign at the middle of a line; beside the label of several links.
-  mark(drawn, { up, badGrown, lost, share, fewer, lanes }) {
-    const sign = !up ? "bad \u00d7" : badGrown > 2 ? "warn !" : lost >= LOSSES || share >= REPEATS ? "warn \u21bb" : fewer ? "warn " + lanes : "";
+  mark(drawn, { up, silent, badGrown, lost, share, fewer, lanes }) {
+    const sign = silent ? "off ?" : !up ? "bad \u00d7" : badGrown > 2 ? "warn !" : lost >= LOSSES || share >= REPEATS ? "warn \u21bb" : fewer ? "warn " + lanes : "";
     if (sign === drawn.markShown) return;
     drawn.markShown = sign;
     if (!sign) { drawn.mark?.remove(); drawn.mark = null; return; }
@@ -155,7 +155,7 @@ class Strokes {
     const { picture, canvas } = this, ratio = devicePixelRatio || 1, width = Math.round(canvas.clientWidth * ratio), height = Math.round(canvas.clientHeight * ratio);
     if (!width || !height || !picture.links[0].level) return;
     if (canvas.width !== width || canvas.height !== height) { canvas.width = width; canvas.height = height; }
-    if (!this.colours) { const style = getComputedStyle(document.documentElement); this.colours = new Map(["u0", "u1", "u2", "u3", "u4", "warn", "bad", "pick"].map(name => [name, style.getPropertyValue("--" + name)])); }
+    if (!this.colours) { const style = getComputedStyle(document.documentElement); this.colours = new Map(["u0", "u1", "u2", "u3", "u4", "warn", "off", "bad", "pick"].map(name => [name, style.getPropertyValue("--" + name)])); }
     const [left, top, wide, high] = picture.box, scale = Math.min(width / wide, height / high), paint = canvas.getContext("2d");
     paint.setTransform(1, 0, 0, 1, 0, 0); paint.clearRect(0, 0, width, height);
     paint.setTransform(scale, 0, 0, scale, (width - scale * wide) / 2 - scale * left, (height - scale * high) / 2 - scale * top);
@@ -167,9 +167,9 @@ class Strokes {
       kind.path.addPath(this.paths[at]);
       if (drawn.isChosen) { paint.strokeStyle = this.colours.get("pick"); paint.lineWidth = drawn.thick + 5 / scale; paint.setLineDash([]); paint.stroke(this.paths[at]); }
     });
-    const order = ["u0", "u1", "u2", "u3", "u4", "warn", "bad"];
+    const order = ["u0", "u1", "u2", "u3", "u4", "warn", "off", "bad"];
     for (const { level, thick, path } of [...kinds.values()].sort((a, b) => order.indexOf(a.level) - order.indexOf(b.level))) {
-      paint.strokeStyle = this.colours.get(level); paint.lineWidth = Math.max(thick, .7 / scale); paint.setLineDash(level === "bad" ? [7, 4] : []);
+      paint.strokeStyle = this.colours.get(level); paint.lineWidth = Math.max(thick, .7 / scale); paint.setLineDash(level === "bad" ? [7, 4] : level === "off" ? [2, 4] : []);
       paint.globalAlpha = level[0] === "u" && picture.links.length > 600 ? .55 : 1; paint.stroke(path);
     }
     paint.globalAlpha = 1;
@@ -179,6 +179,6 @@ class Strokes {
 function legend(network) {
   const place = document.getElementById("legend"), carried = network.header.carried;
   const scale = network.header.full ? "share of what a wire carries" : carried + "/" + per(network) + " against the busiest link";
-  const entries = [["--u0", "idle"], ["--u1", "to 10 %"], ["--u2", "to 35 %"], ["--u3", "to 70 %"], ["--u4", "above: " + scale], ["--warn", "repeats, losses or lanes lost"], ["--bad", "down"]];
-  place.replaceChildren(...entries.map(([colour, words]) => { const entry = make("span", "", ""), line = make("i"); line.style.borderColor = `var(${colour})`; if (colour === "--bad") line.style.borderTopStyle = "dashed"; entry.append(line, words); return entry; }), make("span", "\u00d7 down"), make("span", "! bad CRCs"), make("span", "\u21bb sent again"), make("span", "1, 2: lanes left"), make("span", "thin: fewer lanes"));
+  const entries = [["--u0", "idle"], ["--u1", "to 10 %"], ["--u2", "to 35 %"], ["--u3", "to 70 %"], ["--u4", "above: " + scale], ["--warn", "repeats, losses or lanes lost"], ["--bad", "down"], ["--off", "its node does not answer"]];
+  place.replaceChildren(...entries.map(([colour, words]) => { const entry = make("span", "", ""), line = make("i"); line.style.borderColor = `var(${colour})`; if (colour === "--bad" || colour === "--off") line.style.borderTopStyle = colour === "--bad" ? "dashed" : "dotted"; entry.append(line, words); return entry; }), make("span", "\u00d7 down"), make("span", "? unknown"), make("span", "! bad CRCs"), make("span", "\u21bb sent again"), make("span", "1, 2: lanes left"), make("span", "thin: fewer lanes"));
 }
