@@ -43,19 +43,21 @@ aries() {
 # ---- Counting -----------------------------------------------------------------------------------
 
 # snapshot FILE: the counters of all nodes, and how many messages the kernel dropped on their way to them: because a queue
-# of frames that came in was full, or that of a socket.
+# of frames that came in was full, or that of a socket. As few processes as that takes: the lab keeps all processors busy.
 snapshot() {
     local node netns
-    {
-        t_ctl all stats --json
-        for node in $(phw_plan_nodes "$LAB"); do
-            netns=$(phw_netns "$LAB" "$node")
-            {
-                nsenter "--net=/run/netns/$netns" ss -H -a -n -m -u -0 | sed -n 's/.*skmem:(.*,d\([0-9]*\)).*/\1/p'
-                ip -n "$netns" -j -s link show | jq '.[].stats64.rx.dropped'
-            } | jq -s --arg node "$node" '{($node): (add // 0)}'
-        done | jq -s add
-    } | jq -s '{stats: .[0], kernel: .[1]}' >"$1"
+    for node in $(phw_plan_nodes "$LAB"); do
+        netns=$(phw_netns "$LAB" "$node")
+        printf '%s\n' "$node"
+        nsenter "--net=/run/netns/$netns" ss -H -a -n -m -u -0
+        ip -n "$netns" -j -s link show
+    done >"$T_SCRATCH/kernel"
+    t_ctl all stats --json | jq --rawfile kernel "$T_SCRATCH/kernel" '{stats: ., kernel: (
+        reduce ($kernel | split("\n")[]) as $line ({};
+            if $line | startswith("[") then .of[.node] += ($line | fromjson | map(.stats64.rx.dropped) | add)
+            elif $line | contains("skmem:") then .of[.node] += ($line | capture("skmem:.*,d(?<drops>[0-9]+)\\)").drops | tonumber)
+            elif $line | test("^[a-z][a-z0-9-]*$") then .node = $line | .of[$line] = 0
+            else . end) | .of)}' >"$1"
 }
 
 # grown REPORT BEFORE AFTER FILTER: how much FILTER, which knows counters as $at and the report as $report, has grown.
