@@ -7,7 +7,7 @@
 #   docs        cargo doc, warnings are errors
 #   cargo       cargo test: unit, property, golden, fuzz-corpus and documentation tests
 #   shell       shellcheck over all scripts
-#   netns       tests/netns: real processes in real namespaces on this kernel, three files at a time
+#   netns       tests/netns: real processes in real namespaces on this kernel, three files at a time, what measures alone
 #   netem       tests/netns/netem*.sh, with --long also ip.sh, under real tc netem, in user-mode Linux where this kernel has none
 # A file of tests/netns may be named instead of a part: tests/run.sh tests/netns/cut.sh
 # Tests of namespaces leave processors idle: clippy, docs and what cargo builds for its tests run beside them, where both are
@@ -336,15 +336,17 @@ build() {
 }
 
 # They wait more than they compute, so that three run at a time. The longest comes first, and alone beside those of netem,
-# if these are wanted at all. What measures, has a second to be told in, or keeps all processors busy, comes last and alone.
+# if these are wanted at all. What has a few seconds to be told in, or computes more, runs two at a time then; what measures, or
+# keeps all processors busy, comes last and alone.
 part_netns() {
     build || return 0
-    local file lab first=tests/netns/aries.sh rest=() alone=()
+    local file lab first=tests/netns/aries.sh rest=() two=() alone=()
+    for file in mpi-faults dead-wires processes large non-minimal loopback mpi; do two+=("tests/netns/$file.sh"); done
     # A lab each, so that each has its ten minutes.
     for lab in "${attacked[@]}"; do alone+=("tests/netns/attacks.sh $lab"); done
-    for file in dead-wires lanes processes large non-minimal loopback mpi mpi-faults view; do alone+=("tests/netns/$file.sh"); done
+    for file in lanes view; do alone+=("tests/netns/$file.sh"); done
     for file in tests/netns/*.sh; do
-        case " $first ${alone[*]} tests/netns/testlib.sh tests/netns/netem.sh tests/netns/netem-dragonfly.sh tests/netns/netem-t3e.sh " in
+        case " $first ${two[*]} ${alone[*]} tests/netns/testlib.sh tests/netns/netem.sh tests/netns/netem-dragonfly.sh tests/netns/netem-t3e.sh " in
             *" $file "*) ;;
             *) rest+=("$file") ;;
         esac
@@ -357,6 +359,7 @@ part_netns() {
         rest=("$first" "${rest[@]}")
     fi
     run_tests 3 "${rest[@]}"
+    run_tests 2 "${two[@]}"
     run_tests 1 "${alone[@]}"
 }
 attacked=(blackwidow-ethernet aries-udp)
