@@ -71,6 +71,9 @@ impl Plain {
 /// The colours of both graphs.
 type Colours = [Vec<u32>; 2];
 
+/// The colour of a node, and those of the nodes that it is joined to, with the numbers of links.
+type Around = (u32, Vec<(u32, u32)>);
+
 struct Search<'a> {
     graphs: [&'a Plain; 2],
     steps: u64,
@@ -96,7 +99,7 @@ impl Search<'_> {
             if self.steps > MOST_STEPS {
                 return false;
             }
-            let mut counts: BTreeMap<&(u32, Vec<(u32, u32)>), [usize; 2]> = BTreeMap::new();
+            let mut counts: BTreeMap<&Around, [usize; 2]> = BTreeMap::new();
             for side in [0, 1] {
                 for key in &keys[side] {
                     counts.entry(key).or_default()[side] += 1;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use phitwire::catalogue::Given;
+use phitwire::catalogue::{Generator, Given, Outline};
 use phitwire::machine::{self, MACHINES};
 use phitwire::net::Network;
 
@@ -25,7 +25,7 @@ pub struct Found {
 
 /// A network that may be it.
 enum Candidate {
-    Generated(&'static phitwire::catalogue::Generator, Given),
+    Generated(&'static Generator, Given),
     Ready(&'static str, &'static str),
 }
 
@@ -49,17 +49,11 @@ impl Candidate {
     }
 }
 
-/// Tries the networks of every machine's generators that may have such a graph, then the ready ones:
-/// node for node and by name first, then by how nodes are joined alone.
-///
-/// # Errors
-/// [`InterchangeError::Unknown`].
-pub fn find(graph: &Graph) -> Result<Found, InterchangeError> {
-    let begun = Instant::now();
-    let outline = graph.outline();
+/// All that may have that outline.
+fn candidates(outline: &Outline) -> impl Iterator<Item = Candidate> {
     let generators = MACHINES.iter().flat_map(|machine| machine.generators);
     let sizes = generators.flat_map(|generator| {
-        let sizes = (generator.sizes)(&outline).into_iter();
+        let sizes = (generator.sizes)(outline).into_iter();
         sizes.map(move |given| (generator, given))
     });
     let mut generated: Vec<_> = sizes.collect();
@@ -69,9 +63,19 @@ pub fn find(graph: &Graph) -> Result<Found, InterchangeError> {
     let generated = generated.map(|(generator, given)| Candidate::Generated(generator, given));
     let ready = MACHINES.iter().flat_map(|machine| machine.ready);
     let ready = ready.map(|&(name, text)| Candidate::Ready(name, text));
+    generated.chain(ready)
+}
+
+/// Tries the networks of every machine's generators that may have such a graph, then the ready ones:
+/// node for node and by name first, then by how nodes are joined alone.
+///
+/// # Errors
+/// [`InterchangeError::Unknown`].
+pub fn find(graph: &Graph) -> Result<Found, InterchangeError> {
+    let begun = Instant::now();
     let (mut tried, mut others) = (0, Vec::new());
     let mut near: Option<(usize, String)> = None;
-    for candidate in generated.chain(ready) {
+    for candidate in candidates(&graph.outline()) {
         if begun.elapsed() > PATIENCE {
             break;
         }
