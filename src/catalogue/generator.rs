@@ -14,6 +14,38 @@ pub struct Generator {
     pub options: &'static [OptionSpec],
     /// Makes the network of these options, its own and common ones, or says why there is none.
     pub generate: fn(&Given) -> Generated,
+    /// Options whose networks may have that outline, the likeliest first: all that are worth trying.
+    pub sizes: fn(&Outline) -> Vec<Given>,
+}
+
+/// What a graph tells at a glance of the network that it may be of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Outline {
+    /// Its routers.
+    pub routers: usize,
+    /// Its network interfaces.
+    pub nics: usize,
+    /// Links of a network interface, at most.
+    pub nic_links: usize,
+    /// Network interfaces at one router, at most.
+    pub nics_of_router: usize,
+    /// Routers that one with network interfaces is joined to, at most.
+    pub peers: usize,
+    /// Pairs of routers that are joined.
+    pub joined: usize,
+    /// All links; `None` where those between the same two nodes are told as one.
+    pub links: Option<usize>,
+}
+
+impl Given {
+    /// Options with a value each.
+    pub fn of<const N: usize>(options: [(&'static str, String); N]) -> Self {
+        let mut given = Self::default();
+        for (name, value) in options {
+            given.add(name, vec![value]);
+        }
+        given
+    }
 }
 
 /// The options that all generators have; [`common`] reads them.

@@ -5,7 +5,7 @@ mod generator;
 mod options;
 mod simulation;
 
-pub use generator::{COMMON_OPTIONS, Generator, common};
+pub use generator::{COMMON_OPTIONS, Generator, Outline, common};
 pub use options::{Check, Given, Kind, OptionError, OptionSpec, readable};
 pub use simulation::{Choice, ChoiceError, Simulated, Simulation};
 

@@ -3,6 +3,7 @@
 use core::any::Any;
 use core::fmt;
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use super::channels::TunableChannels;
 use super::files::Files;
@@ -112,6 +113,13 @@ pub trait Network: Any + fmt::Debug + Same {
     /// The network as one whose route tables can be computed around what has failed, on machines
     /// that have such tables.
     fn reroute(&self) -> Option<&dyn Reroutable> {
+        None
+    }
+
+    /// The network with these links as its descriptions have links that are not there, or that are
+    /// broken; `None` where they have no such thing for one of them.
+    fn without(&self, links: &BTreeSet<usize>) -> Option<Box<dyn Network>> {
+        let _ = links;
         None
     }
 

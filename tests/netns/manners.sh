@@ -66,7 +66,10 @@ for topology in quickstart aries-3x4 t3e-2x2x2; do
     check "$topology for containerlab" grep -q 'endpoints: \[' <(phitwire topology export "$file" --format containerlab 2>/dev/null)
 done
 phitwire topology export "$PHW_SCRIPTS/topologies/aries-3x4.toml" --format booksim-anynet >"$T_SCRATCH/net.anynet" 2>/dev/null
-check_fails "an anynet does not say which network it is" '12 routers and 12 network interfaces' \
+check "an anynet does not say which network it is, and it is found" \
+    diff <(phitwire topology generate dragonfly --groups 3 --chassis 2 --blades 2 --global-links 2) <(phitwire topology import "$T_SCRATCH/net.anynet" --format booksim-anynet)
+sed -i 's/ router 1\b/ router 9/' "$T_SCRATCH/net.anynet"
+check_fails "or is none of ours" '12 routers and 12 network interfaces' \
     phitwire topology import "$T_SCRATCH/net.anynet" --format booksim-anynet
 phitwire topology generate t3e --size 3x3x3 >"$T_SCRATCH/torus.toml"
 phitwire topology export "$T_SCRATCH/torus.toml" --format booksim-anynet >"$T_SCRATCH/net.anynet" 2>/dev/null
@@ -75,5 +78,6 @@ check "it is compared with what it is said to be" diff "$T_SCRATCH/torus.toml" <
 check_fails "and refused if it is not that" 'another network: the file has 27 routers' import 3x3x4
 sed -i 's/ router 1\b//' "$T_SCRATCH/net.anynet"
 check_fails "as by a single link" 'between r0 and r1' import 3x3x3
+check "which can be written as broken" grep -Fx '  "(0,0,0)+X",' <(phitwire topology import "$T_SCRATCH/net.anynet" --format booksim-anynet --missing t3e --size 3x3x3)
 sed -i '2s/router/ruoter/' "$T_SCRATCH/net.anynet"
 check_fails "mistakes have their place" ':2:1\]' import 3x3x3

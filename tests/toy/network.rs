@@ -3,7 +3,7 @@
 use super::link;
 use super::nic::RingNic;
 use super::router::{CLOCKWISE, COUNTERCLOCKWISE, FIRST_NIC, RingPlace, RingRouter};
-use crate::catalogue::{Generator, Kind, OptionSpec, common};
+use crate::catalogue::{Generator, Given, Kind, OptionSpec, common};
 use crate::chip::{ChipConfig, Grain};
 use crate::device::Device;
 use crate::link::LinkConfig;
@@ -35,6 +35,11 @@ pub const GENERATOR: Generator = Generator {
         let name = Some(name).filter(|name| !name.is_empty());
         let name = name.unwrap_or_else(|| format!("ring-{routers}"));
         Ok(Box::new(Ring::new(name, routers, settings)))
+    },
+    sizes: |outline| {
+        let has_two = outline.nics == 2 * outline.routers;
+        let size = has_two.then(|| Given::of([("routers", outline.routers.to_string())]));
+        size.into_iter().collect()
     },
 };
 

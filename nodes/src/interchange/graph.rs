@@ -1,9 +1,12 @@
 //! A network as other tools see it: nodes and links, and nothing of what routers know.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use phitwire::catalogue::Outline;
 use phitwire::net::{self, Network, NodeRef};
+
+use super::alike::alike;
 
 /// A node, by its place in the list of its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -30,14 +33,35 @@ pub struct Graph {
     pub(super) counts_links: bool,
 }
 
-/// The first thing in which a graph is not that of a network.
+/// Why a graph is not that of a network.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Difference(String);
+pub enum Difference {
+    /// In words.
+    Other(String),
+    /// It has everything but these links of the network.
+    Missing(BTreeSet<usize>),
+}
 
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        match self {
+            Self::Other(words) => f.write_str(words),
+            Self::Missing(links) if links.len() == 1 => f.write_str("it lacks a link"),
+            Self::Missing(links) => write!(f, "it lacks {} links", links.len()),
+        }
     }
+}
+
+/// How the nodes of a graph are those of a network.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Same {
+    /// In the same order.
+    InOrder,
+    /// By the same names.
+    ByName,
+    /// By how they are joined: for each router and each network interface of the network its name in the
+    /// graph.
+    ByLinks([Vec<String>; 2]),
 }
 
 impl Graph {
@@ -93,16 +117,112 @@ impl Graph {
         joined
     }
 
-    /// Whether this is the graph of `network`, node for node in the same order; if not, the first
-    /// thing that is not so.
+    /// What it tells at a glance.
+    pub fn outline(&self) -> Outline {
+        let mut nics = vec![(0, 0); self.routers.len()];
+        let mut links = vec![0; self.nics.len()];
+        for (pair, count) in self.joined() {
+            match pair {
+                [Node::Router(a), Node::Router(b)] => {
+                    nics[a].1 += 1;
+                    nics[b].1 += 1;
+                }
+                [Node::Router(router), Node::Nic(nic)] => {
+                    nics[router].0 += 1;
+                    links[nic] += count;
+                }
+                _ => {}
+            }
+        }
+        let with_nics = nics.iter().filter(|(nics, _)| *nics > 0);
+        Outline {
+            routers: self.routers.len(),
+            nics: self.nics.len(),
+            nic_links: links.into_iter().max().unwrap_or(0),
+            nics_of_router: nics.iter().map(|(nics, _)| *nics).max().unwrap_or(0),
+            peers: with_nics.map(|(_, peers)| *peers).max().unwrap_or(0),
+            joined: nics.iter().map(|(_, peers)| *peers).sum::<usize>() / 2,
+            links: self.counts_links.then_some(self.links.len()),
+        }
+    }
+
+    /// The same graph with its nodes in the order of these names; `None` if it has others.
+    pub(super) fn by_name(&self, order: &Self) -> Option<Self> {
+        let places = |of: &[String], in_order: &[String]| {
+            let all: BTreeMap<&str, usize> = in_order.iter().map(String::as_str).zip(0..).collect();
+            let found = of.iter().map(|name| all.get(&**name).copied());
+            let found: Vec<usize> = found.collect::<Option<_>>()?;
+            let distinct: BTreeSet<_> = found.iter().collect();
+            (distinct.len() == in_order.len()).then_some(found)
+        };
+        let routers = places(&self.routers, &order.routers)?;
+        let nics = places(&self.nics, &order.nics)?;
+        let moved = |end: End| End {
+            node: match end.node {
+                Node::Router(place) => Node::Router(routers[place]),
+                Node::Nic(place) => Node::Nic(nics[place]),
+            },
+            ..end
+        };
+        Some(Self {
+            links: self.links.iter().map(|link| link.map(moved)).collect(),
+            routers: order.routers.clone(),
+            nics: order.nics.clone(),
+            ..self.clone()
+        })
+    }
+
+    /// Whether this is the graph of `network`: node for node in the same order, or by name where names
+    /// are the same.
     ///
     /// # Errors
-    /// That.
-    pub fn compare(&self, network: &dyn Network) -> Result<(), Difference> {
+    /// In what they differ.
+    pub fn compare(&self, network: &dyn Network) -> Result<Same, Difference> {
         let other = Self::of(network);
+        let difference = match self.compare_in_order(&other) {
+            Ok(()) => return Ok(Same::InOrder),
+            Err(difference) => difference,
+        };
+        let Some(named) = self.by_name(&other).filter(|named| named != self) else {
+            return Err(difference);
+        };
+        named.compare_in_order(&other).map(|()| Same::ByName)
+    }
+
+    /// The same, or by how nodes are joined alone.
+    ///
+    /// # Errors
+    /// In what they differ in order or by name.
+    pub fn compare_all(&self, network: &dyn Network) -> Result<Same, Difference> {
+        self.compare(network).or_else(|difference| {
+            let other = Self::of(network);
+            let has_as_many = self.counts() == other.counts() && self.has_as_many_links(&other);
+            let [routers, nics] = has_as_many
+                .then(|| alike(self, &other))
+                .flatten()
+                .ok_or(difference)?;
+            let names = |places: Vec<usize>, of: &[String]| {
+                places.into_iter().map(|place| of[place].clone()).collect()
+            };
+            Ok(Same::ByLinks([
+                names(routers, &self.routers),
+                names(nics, &self.nics),
+            ]))
+        })
+    }
+
+    /// Whether there are as many links, or pairs of nodes that are joined.
+    fn has_as_many_links(&self, other: &Self) -> bool {
+        match self.counts_links && other.counts_links {
+            true => self.links.len() == other.links.len(),
+            false => self.joined().len() == other.joined().len(),
+        }
+    }
+
+    fn compare_in_order(&self, other: &Self) -> Result<(), Difference> {
         let (ours, theirs) = (self.counts(), other.counts());
         if ours != theirs {
-            return Err(Difference(format!(
+            return Err(Difference::Other(format!(
                 "the file has {} routers and {} network interfaces, {} has {} and {}",
                 ours.0, ours.1, other.title, theirs.0, theirs.1
             )));
@@ -122,20 +242,58 @@ impl Graph {
         pairs.sort_unstable();
         pairs.dedup();
         pairs.retain(|&pair| links(&joined, pair) != links(&wanted, pair));
-        match pairs.first() {
-            None => Ok(()),
-            Some(&pair) => Err(Difference(format!(
-                "between {} and {} the file has {} links, {} has {}{}",
-                other.name(pair[0]),
-                other.name(pair[1]),
-                links(&joined, pair),
-                other.title,
-                links(&wanted, pair),
-                match pairs.len() {
-                    1 => String::new(),
-                    all => format!("; {all} pairs of nodes differ"),
-                }
-            ))),
+        let Some(&first) = pairs.first() else {
+            return Ok(());
+        };
+        if pairs
+            .iter()
+            .all(|&pair| links(&joined, pair) < links(&wanted, pair))
+        {
+            return Err(Difference::Missing(self.missing(other, &pairs)));
         }
+        Err(Difference::Other(format!(
+            "between {} and {} the file has {} links, {} has {}{}",
+            other.name(first[0]),
+            other.name(first[1]),
+            links(&joined, first),
+            other.title,
+            links(&wanted, first),
+            match pairs.len() {
+                1 => String::new(),
+                all => format!("; {all} pairs of nodes differ"),
+            }
+        )))
+    }
+
+    /// The links of `other` between these nodes that are not here: by their ports where they are told,
+    /// and otherwise the last ones.
+    fn missing(&self, other: &Self, pairs: &[[Node; 2]]) -> BTreeSet<usize> {
+        let pair_of = |link: &[End; 2]| {
+            let mut pair = link.map(|end| end.node);
+            pair.sort_unstable();
+            pair
+        };
+        let sorted = |link: &[End; 2]| {
+            let mut ends = link.map(|end| (end.node, end.port));
+            ends.sort_unstable();
+            ends
+        };
+        let mut missing = BTreeSet::new();
+        for pair in pairs {
+            let theirs = self.links.iter().filter(|link| pair_of(link) == *pair);
+            let mut theirs: Vec<_> = theirs.map(sorted).collect();
+            let ours = other.links.iter().enumerate();
+            let ours = ours.filter(|(_, link)| pair_of(link) == *pair);
+            let mut left = Vec::new();
+            for (id, link) in ours {
+                match theirs.iter().position(|their| *their == sorted(link)) {
+                    Some(place) => drop(theirs.swap_remove(place)),
+                    None => left.push(id),
+                }
+            }
+            // Those of the file whose ports are others, or not told.
+            missing.extend(left.into_iter().skip(theirs.len()));
+        }
+        missing
     }
 }

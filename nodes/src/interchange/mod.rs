@@ -9,13 +9,15 @@
 //! | containerlab | yes | no | a container for each node, with its process, and the links |
 //!
 //! What is read becomes a network of one of our machines, since a router has to know its ways: by
-//! the description in it or, in graphs of others, by being told which network it is, and compared
-//! with that link by link.
+//! the description in it or, in graphs of others, by being told which network it is, or by trying
+//! those that may be it ([`find()`]); and it is compared with that link by link.
 
+mod alike;
 mod anynet;
 mod containerlab;
 mod graph;
 mod graphml;
+mod search;
 
 use clap::ValueEnum;
 use miette::{Diagnostic, SourceSpan};
@@ -23,7 +25,8 @@ use phitwire::net::Network;
 use serde_json::json;
 use thiserror::Error;
 
-pub use graph::{Difference, Graph};
+pub use graph::{Difference, Graph, Same};
+pub use search::{Found, find};
 
 /// Formats that are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -77,18 +80,23 @@ pub enum InterchangeError {
         #[label("here")]
         place: SourceSpan,
     },
-    /// A graph of another tool that nobody has said the network of.
+    /// A graph of another tool that is no network of ours.
     #[error(
-        "the file has {routers} routers and {nics} network interfaces, and does not say which network that is"
+        "the file has {routers} routers and {nics} network interfaces, and of {tried} networks that could be, none is \
+         joined like that{}", near.as_ref().map_or(String::new(), |near| format!("; {near}"))
     )]
     #[diagnostic(help(
-        "name the network behind the file, as for `phitwire topology generate`: it is compared link by link"
+        "name the network behind the file, as for `phitwire topology generate`: then it is told in what they differ"
     ))]
-    Nameless {
+    Unknown {
         /// Its routers.
         routers: usize,
         /// Its network interfaces.
         nics: usize,
+        /// Networks that it was compared with.
+        tried: usize,
+        /// The one that it differs from least.
+        near: Option<String>,
     },
 }
 

@@ -374,13 +374,6 @@ fn told(
         }
         ways.push(back);
     }
-    let outcome = match sent.end.map(|end| end.outcome) {
-        Some(ProbeOutcome::Done) => "done",
-        Some(ProbeOutcome::Refused) => "refused",
-        Some(ProbeOutcome::Damaged) => "damaged",
-        Some(ProbeOutcome::TimedOut) => "timed out",
-        None => "no answer yet",
-    };
     Trace {
         version: VERSION,
         source: format!("lab {}", lab.name),
@@ -389,9 +382,20 @@ fn told(
         to: to.to_owned(),
         operation: words(spec),
         identity,
-        outcome: outcome.to_owned(),
+        outcome: outcome(sent.end).to_owned(),
         ended: sent.end.map(|end| teller.at(end.ended_ps)),
         ways,
         notes,
+    }
+}
+
+/// How a probe ended, in words.
+fn outcome(end: Option<ProbeEnd>) -> &'static str {
+    match end.map(|end| end.outcome) {
+        Some(ProbeOutcome::Done) => "done",
+        Some(ProbeOutcome::Refused) => "refused",
+        Some(ProbeOutcome::Damaged) => "damaged",
+        Some(ProbeOutcome::TimedOut) => "timed out",
+        None => "no answer yet",
     }
 }

@@ -135,7 +135,7 @@ impl LinkRow {
         let is_silent = row.ends.iter().any(|end| end.report.is_none());
         let is_down = |end: &EndRow| {
             let report = end.report.as_ref();
-            report.is_some_and(|link| !link.up && !(is_silent && link.state == SILENT))
+            report.is_some_and(|link| !(link.up || is_silent && link.state == SILENT))
         };
         row.trouble = if row.ends.iter().any(is_down) {
             Trouble::Down

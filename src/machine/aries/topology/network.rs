@@ -1,6 +1,7 @@
 //! The dragonfly as a network among those of all machines.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use super::{Dragonfly, Faults, check, show};
 use crate::device::Device;
@@ -43,6 +44,15 @@ impl Network for Dragonfly {
 
     fn judge(&self, effort: Effort) -> (Mistakes, bool) {
         check::within(self, effort)
+    }
+
+    fn without(&self, links: &BTreeSet<usize>) -> Option<Box<dyn Network>> {
+        let mut network = self.clone();
+        let mut link = 0..;
+        network
+            .links
+            .retain(|_| !link.next().is_some_and(|link| links.contains(&link)));
+        Some(Box::new(network))
     }
 
     fn table(&self, rows: usize) -> String {

@@ -3,7 +3,7 @@
 use super::arrangement::Arrangement;
 use super::generate::DragonflySpec;
 use super::model::Shape;
-use crate::catalogue::{Generator, Given, Kind, OptionSpec, common, readable};
+use crate::catalogue::{Generator, Given, Kind, OptionSpec, Outline, common, readable};
 use crate::net::Generated;
 
 /// Makes dragonflies from options.
@@ -12,6 +12,7 @@ pub const GENERATOR: Generator = Generator {
     about: "A dragonfly of Aries routers: groups of chassis of blades",
     options: OPTIONS,
     generate,
+    sizes,
 };
 
 /// A byte, whose range the generator knows.
@@ -67,6 +68,118 @@ const OPTIONS: &[OptionSpec] = &[
          cables between full chassis]",
     ),
 ];
+
+/// Every shape of so many routers and network interfaces, as it usually is, then with other numbers of
+/// links, each in all arrangements.
+fn sizes(outline: &Outline) -> Vec<Given> {
+    let (routers, nics) = (outline.routers, outline.nics);
+    if routers == 0 || !nics.is_multiple_of(routers) {
+        return Vec::new();
+    }
+    let mut all = Vec::new();
+    for chassis in 1..=usize::from(Shape::MAX_CHASSIS) {
+        for blades in 1..=usize::from(Shape::MAX_BLADES) {
+            let own = chassis * blades;
+            let groups = routers / own;
+            if !routers.is_multiple_of(own) || groups > Shape::MAX_GROUPS.into() {
+                continue;
+            }
+            let shape = [
+                ("groups", groups.to_string()),
+                ("chassis", chassis.to_string()),
+                ("blades", blades.to_string()),
+                ("nics", (nics / routers).to_string()),
+            ];
+            let black = match chassis {
+                1 => vec![BLACK_LINKS],
+                _ => usual_first(BLACK_LINKS, 15 / (chassis as u8 - 1)),
+            };
+            for black in black {
+                let green = groups * chassis * (blades * (blades - 1) / 2);
+                let black_links =
+                    groups * (chassis * (chassis - 1) / 2) * blades * usize::from(black);
+                // What links between groups join, each two of them at least once.
+                let inside = green + black_links / usize::from(black.max(1));
+                let between = outline.joined.checked_sub(inside);
+                let Some(between) = between.filter(|&joined| joined >= groups * (groups - 1) / 2)
+                else {
+                    continue;
+                };
+                let blue = outline
+                    .links
+                    .map(|links| links.checked_sub(nics + green + black_links));
+                for more in global_links(groups, own, between, blue) {
+                    let mut given = Given::of(shape.clone());
+                    if black != BLACK_LINKS {
+                        given.add("black-links", vec![black.to_string()]);
+                    }
+                    given.extend(more);
+                    all.push(given);
+                }
+            }
+        }
+    }
+    // As it usually is first.
+    all.sort_by_key(|given| given.names().count());
+    all
+}
+
+/// The numbers up to `most`, the usual one first.
+fn usual_first(usual: u8, most: u8) -> Vec<u8> {
+    let others = (1..=most).filter(|&other| other != usual);
+    [usual].into_iter().chain(others).collect()
+}
+
+/// Options of the links between groups that join so many pairs of routers, and of which there are `blue`
+/// in all, if that is known: none where that cannot be.
+fn global_links(
+    groups: usize,
+    own: usize,
+    joined: usize,
+    blue: Option<Option<usize>>,
+) -> Vec<Given> {
+    let pairs = groups * (groups - 1) / 2;
+    let most = match pairs {
+        0 => 0,
+        _ => (10 * own / (groups - 1)).min(40),
+    };
+    let counts: Vec<Option<usize>> = match blue {
+        Some(None) => return Vec::new(),
+        Some(Some(0)) if pairs == 0 => vec![None],
+        Some(Some(blue)) if pairs > 0 && blue.is_multiple_of(pairs) => {
+            vec![None, Some(blue / pairs)]
+        }
+        Some(Some(_)) => return Vec::new(),
+        None if pairs == 0 => vec![None],
+        None => {
+            let least = joined.div_ceil(pairs);
+            [None].into_iter().chain((least..=most).map(Some)).collect()
+        }
+    };
+    let mut all = Vec::new();
+    for count in counts {
+        for (arrangement, sets) in [
+            (None, None),
+            (Some("relative"), None),
+            (Some("circulant"), None),
+        ]
+        .into_iter()
+        .chain([None, Some("relative"), Some("circulant")].map(|of| (of, Some("1"))))
+        {
+            let mut given = Given::default();
+            if let Some(count) = count {
+                given.add("global-links", vec![count.to_string()]);
+            }
+            for (name, value) in [("arrangement", arrangement), ("set-links", sets)] {
+                if let Some(value) = value {
+                    given.add(name, vec![value.to_owned()]);
+                }
+            }
+            all.push(given);
+        }
+    }
+    all
+}
 
 fn generate(given: &Given) -> Generated {
     let spec = spec(given)?;

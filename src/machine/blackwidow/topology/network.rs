@@ -1,7 +1,9 @@
 //! The folded Clos as a network among those of all machines.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
+use super::generate::fill_registers;
 use super::model::FoldedClos;
 use super::{check, description, show};
 use crate::device::Device;
@@ -49,6 +51,16 @@ impl Network for FoldedClos {
 
     fn judge(&self, effort: Effort) -> (Mistakes, bool) {
         check::within(self, effort)
+    }
+
+    fn without(&self, links: &BTreeSet<usize>) -> Option<Box<dyn Network>> {
+        let mut network = self.clone();
+        let mut link = 0..;
+        network
+            .links
+            .retain(|_| !link.next().is_some_and(|link| links.contains(&link)));
+        fill_registers(&mut network);
+        Some(Box::new(network))
     }
 
     fn table(&self, rows: usize) -> String {

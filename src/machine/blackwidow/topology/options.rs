@@ -2,7 +2,7 @@
 
 use super::generate::{BlackWidowSpec, Rank, Taper};
 use super::model::{ClosSettings, parse_rate};
-use crate::catalogue::{Generator, Given, Kind, OptionSpec, common, readable};
+use crate::catalogue::{Generator, Given, Kind, OptionSpec, Outline, common, readable};
 use crate::net::{Generated, MAX_METRES};
 
 /// Makes folded Clos networks from options.
@@ -11,6 +11,7 @@ pub const GENERATOR: Generator = Generator {
     about: "A folded Clos with sidelinks: R1, R1.5, R2, R2.5, R3 or R3.5",
     options: OPTIONS,
     generate,
+    sizes,
 };
 
 const ANY: Kind = Kind::Number(0, u32::MAX as u64);
@@ -97,6 +98,51 @@ const OPTIONS: &[OptionSpec] = &[
 /// A number whose range the generator knows.
 const fn number(name: &'static str, value_name: &'static str, help: &'static str) -> OptionSpec {
     OptionSpec::new(name, value_name, ANY, help)
+}
+
+/// Networks of so many processors and slices: of every rank, radix and number of uplinks.
+fn sizes(outline: &Outline) -> Vec<Given> {
+    let subtree = outline.nics_of_router;
+    if !(1..=32).contains(&subtree) || !(1..=4).contains(&outline.nic_links) {
+        return Vec::new();
+    }
+    let ranks = ["1", "1.5", "2", "2.5", "3", "3.5"];
+    let mut all = Vec::new();
+    for radix in [32, 64, 16, 8] {
+        for parallel in [1, 2, 4, 8] {
+            let peers = outline.peers;
+            let uplinks = [
+                None,
+                Some(peers),
+                Some(parallel * peers),
+                outline.links.map(|_| peers / 2),
+            ];
+            for uplinks in uplinks.into_iter().filter(|uplinks| *uplinks != Some(0)) {
+                for rank in ranks {
+                    let mut given = Given::of([
+                        ("processors", outline.nics.to_string()),
+                        ("rank", rank.to_owned()),
+                    ]);
+                    let of = |usual: usize, value: usize| (value != usual).then_some(value);
+                    for (name, value) in [
+                        ("subtree", of(32, subtree)),
+                        ("slices", of(1, outline.nic_links)),
+                        ("virtual-radix", of(32, radix)),
+                        ("parallel", of(1, parallel)),
+                        ("uplinks", uplinks),
+                    ] {
+                        if let Some(value) = value {
+                            given.add(name, vec![value.to_string()]);
+                        }
+                    }
+                    all.push(given);
+                }
+            }
+        }
+    }
+    all.sort_by_key(|given| given.names().count());
+    all.dedup();
+    all
 }
 
 fn generate(given: &Given) -> Generated {

@@ -1,10 +1,13 @@
 //! The torus as a network among those of all machines.
 
+use std::collections::BTreeSet;
+
 use super::defects::Defect;
-use super::model::Torus;
+use super::model::{Torus, TorusSpec};
 use super::{check, show};
 use crate::device::Device;
 use crate::machine::t3e::pe::{Pe, PeConfig};
+use crate::machine::t3e::route::Direction;
 use crate::machine::t3e::router::T3eRouter;
 use crate::net::{
     DrawError, Effort, Mistakes, Network, NodeRef, PlanError, Reroutable, Runtime, SideNetworks,
@@ -28,6 +31,29 @@ impl Network for Torus {
 
     fn judge(&self, effort: Effort) -> (Mistakes, bool) {
         check::within(self, effort)
+    }
+
+    fn without(&self, links: &BTreeSet<usize>) -> Option<Box<dyn Network>> {
+        let mut defects = self.defects.clone();
+        for &link in links {
+            let end = self.graph.links.get(link)?.a;
+            let direction = *Direction::ALL.get(usize::from(end.port))?;
+            let NodeRef::Chip(node) = end.node else {
+                return None;
+            };
+            defects.add(Defect::link(&self.shape, node, direction)?);
+        }
+        let torus = TorusSpec {
+            name: self.graph.name.clone(),
+            shape: self.shape.clone(),
+            spares: self.spares,
+            defects,
+            adaptive: self.adaptive,
+            channels: self.channels,
+            vc_tables: self.vc_tables.clone(),
+            settings: self.settings.clone(),
+        };
+        Some(Box::new(torus.torus()))
     }
 
     fn table(&self, rows: usize) -> String {

@@ -4,7 +4,9 @@ use super::channels::Channels;
 use super::defects::{Defect, DefectError, Defects};
 use super::model::{MAX_NODES, TorusSpec};
 use super::read::within;
-use crate::catalogue::{Generator, Given, Kind, OptionError, OptionSpec, common, readable};
+use crate::catalogue::{
+    Generator, Given, Kind, OptionError, OptionSpec, Outline, common, readable,
+};
 use crate::machine::t3e::route::Shape;
 use crate::net::Generated;
 
@@ -14,6 +16,7 @@ pub const GENERATOR: Generator = Generator {
     about: "A three-dimensional torus of a Cray T3E: a router and a processor at each node",
     options: OPTIONS,
     generate,
+    sizes,
 };
 
 /// Partial planes of different sizes, and things that are broken, at most in a command.
@@ -65,6 +68,62 @@ const OPTIONS: &[OptionSpec] = &[
          dateline is crossed [default: optimised]",
     ),
 ];
+
+/// Every torus of so many nodes, and every one with partial planes of one size.
+fn sizes(outline: &Outline) -> Vec<Given> {
+    let nodes = outline.routers;
+    if nodes != outline.nics || nodes > MAX_NODES as usize {
+        return Vec::new();
+    }
+    let boxes = |most: [usize; 3], nodes: usize| {
+        let [x, y, _] = most.map(|most| (1..=most).filter(move |size| nodes.is_multiple_of(*size)));
+        let planes = x.flat_map(move |x| y.clone().map(move |y| [x, y]));
+        planes.filter_map(move |[x, y]| {
+            let z = nodes / (x * y);
+            (nodes.is_multiple_of(x * y) && z <= most[2]).then_some([x, y, z])
+        })
+    };
+    let text = |[x, y, z]: [usize; 3]| format!("{x}x{y}x{z}");
+    let is_joined = |size, partial| pairs(size, partial) == outline.joined;
+    // A few, so that also one is tried which lacks links.
+    let whole = boxes(MOST_NODES, nodes).map(|size| Given::of([("size", text(size))]));
+    let mut all: Vec<Given> = whole.collect();
+    for rest in 1..nodes {
+        for size in boxes(MOST_NODES, nodes - rest).filter(|size| size[2] > 1) {
+            let [x, y, z] = size;
+            let partial = boxes([x, y, MOST_NODES[2].saturating_sub(z)], rest);
+            let partial = partial.filter(|partial| partial[0] < x || partial[1] < y);
+            let partial = partial.filter(|&partial| is_joined(size, partial));
+            all.extend(
+                partial
+                    .map(|partial| Given::of([("size", text(size)), ("partial", text(partial))])),
+            );
+        }
+    }
+    all
+}
+
+/// Pairs of nodes that are joined in a torus of that size with such partial planes.
+fn pairs([x, y, z]: [usize; 3], [part_x, part_y, part_z]: [usize; 3]) -> usize {
+    let ring = |nodes: usize| match nodes {
+        0 | 1 => 0,
+        2 => 1,
+        _ => nodes,
+    };
+    // Shorter than the torus, it is not closed.
+    let row = |nodes: usize, whole: usize| match nodes == whole {
+        true => ring(nodes),
+        false => nodes.saturating_sub(1),
+    };
+    let columns = part_x * part_y;
+    z * (ring(x) * y + ring(y) * x)
+        + part_z * (row(part_x, x) * part_y + row(part_y, y) * part_x)
+        + columns * ring(z + part_z)
+        + (x * y - columns) * ring(z)
+}
+
+/// Nodes in X, Y and Z at most.
+const MOST_NODES: [usize; 3] = [16, 32, 16];
 
 fn generate(given: &Given) -> Generated {
     Ok(Box::new(spec(given)?.torus()))
@@ -135,6 +194,42 @@ mod tests {
             given.add(name, values);
         }
         given
+    }
+
+    #[test]
+    fn pairs_that_are_joined_are_counted_without_a_torus() {
+        for (size, partial) in [
+            ("1x1x1", None),
+            ("2x2x2", None),
+            ("5x2x1", None),
+            ("4x4x2", Some("4x2x1")),
+            ("3x4x3", Some("1x4x2")),
+            ("2x3x4", Some("2x1x1")),
+        ] {
+            let mut given = given(&[("size", size)]);
+            partial
+                .into_iter()
+                .for_each(|partial| given.add("partial", vec![partial.to_owned()]));
+            let spec = spec(&given).expect(size);
+            let links = spec.shape.links();
+            let joined = links.map(|(from, _, to)| [from.min(to), from.max(to)]);
+            let joined: std::collections::BTreeSet<_> = joined.collect();
+            let read = |text: &str| {
+                let numbers: Vec<usize> = text.split('x').flat_map(str::parse).collect();
+                [numbers[0], numbers[1], numbers[2]]
+            };
+            let counted = pairs(read(size), partial.map_or([0; 3], read));
+            assert_eq!(counted, joined.len(), "{size} {partial:?}");
+            // And such a one is among those that are tried.
+            let nodes = spec.shape.nodes() as usize;
+            let sizes = sizes(&Outline {
+                routers: nodes,
+                nics: nodes,
+                joined: counted,
+                ..Outline::default()
+            });
+            assert!(sizes.contains(&given), "{size} {partial:?}");
+        }
     }
 
     #[test]

@@ -1,0 +1,133 @@
+//! Which of our networks a graph is, if nobody says.
+
+use std::time::{Duration, Instant};
+
+use phitwire::catalogue::{Generator, Given, Outline};
+use phitwire::machine::{self, MACHINES};
+use phitwire::net::Network;
+
+use super::InterchangeError;
+use super::graph::{Difference, Graph, Same};
+
+/// How long networks are tried.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A network that a graph is of.
+#[derive(Debug)]
+pub struct Found {
+    /// The network.
+    pub network: Box<dyn Network>,
+    /// What makes it: a generator and its options, or the name of a ready one.
+    pub name: String,
+    /// How nodes were compared.
+    pub same: Same,
+}
+
+/// A network that may be it.
+enum Candidate {
+    Generated(&'static Generator, Given),
+    Ready(&'static str, &'static str),
+}
+
+impl Candidate {
+    fn network(&self) -> Option<Box<dyn Network>> {
+        match self {
+            Self::Generated(generator, given) => (generator.generate)(given).ok(),
+            Self::Ready(name, text) => machine::read(name, text).ok(),
+        }
+    }
+
+    fn name(&self) -> String {
+        match self {
+            Self::Generated(generator, given) => given
+                .one_each()
+                .fold(generator.name.to_owned(), |text, (option, value)| {
+                    format!("{text} --{option} {value}")
+                }),
+            Self::Ready(name, _) => (*name).to_owned(),
+        }
+    }
+}
+
+/// All that may have that outline.
+fn candidates(outline: &Outline) -> impl Iterator<Item = Candidate> {
+    let generators = MACHINES.iter().flat_map(|machine| machine.generators);
+    let sizes = generators.flat_map(|generator| {
+        let sizes = (generator.sizes)(outline).into_iter();
+        sizes.map(move |given| (generator, given))
+    });
+    let mut generated: Vec<_> = sizes.collect();
+    // One graph may be that of several: the plainest is meant.
+    generated.sort_by_key(|(_, given)| given.names().count());
+    let generated = generated.into_iter();
+    let generated = generated.map(|(generator, given)| Candidate::Generated(generator, given));
+    let ready = MACHINES.iter().flat_map(|machine| machine.ready);
+    let ready = ready.map(|&(name, text)| Candidate::Ready(name, text));
+    generated.chain(ready)
+}
+
+/// Tries the networks of every machine's generators that may have such a graph, then the ready ones:
+/// node for node and by name first, then by how nodes are joined alone.
+///
+/// # Errors
+/// [`InterchangeError::Unknown`].
+pub fn find(graph: &Graph) -> Result<Found, InterchangeError> {
+    let begun = Instant::now();
+    let (mut tried, mut others) = (0, Vec::new());
+    let mut near: Option<(usize, String)> = None;
+    for candidate in candidates(&graph.outline()) {
+        if begun.elapsed() > PATIENCE {
+            break;
+        }
+        let Some(network) = candidate.network() else {
+            continue;
+        };
+        if Graph::of(&*network).counts() != graph.counts() {
+            continue;
+        }
+        tried += 1;
+        match graph.compare(&*network) {
+            Ok(same) => {
+                let name = candidate.name();
+                return Ok(Found {
+                    network,
+                    name,
+                    same,
+                });
+            }
+            Err(Difference::Missing(links)) => {
+                if near.as_ref().is_none_or(|(least, _)| links.len() < *least) {
+                    near = Some((links.len(), candidate.name()));
+                }
+            }
+            // Seldom more than a few: what they are made by takes less room than they themselves.
+            Err(Difference::Other(_)) => others.push(candidate),
+        }
+    }
+    for candidate in others {
+        if begun.elapsed() > PATIENCE {
+            break;
+        }
+        let Some(network) = candidate.network() else {
+            continue;
+        };
+        if let Ok(same) = graph.compare_all(&*network) {
+            let name = candidate.name();
+            return Ok(Found {
+                network,
+                name,
+                same,
+            });
+        }
+    }
+    let (routers, nics) = graph.counts();
+    Err(InterchangeError::Unknown {
+        routers,
+        nics,
+        tried,
+        near: near.map(|(links, name)| {
+            let what = if links == 1 { "link" } else { "links" };
+            format!("it is `{name}` but for {links} {what} that it lacks")
+        }),
+    })
+}
