@@ -208,9 +208,11 @@ impl BlockTransferEngine {
         self.slots.find(|_| true).len()
     }
 
-    /// The next transfer that has ended.
+    /// The next transfer that has ended; with `runs`, whosever it is.
     #[inline]
-    pub(crate) fn next_ended(&mut self) -> Option<TransferEnded> {
+    pub(crate) fn next_ended(&mut self, runs: bool) -> Option<TransferEnded> {
+        let may = |ended: &&TransferEnded| runs || ended.owner != TransferOwner::Run;
+        self.ended.front().filter(may)?;
         self.ended.pop_front()
     }
 
