@@ -515,6 +515,25 @@ fn programs_reduce_together_and_are_told_who_has_left() {
     }
 }
 
+/// A network interface that was started again asks nothing for up to two seconds, which must be no
+/// part of anybody's patience.
+#[test]
+fn who_may_join_may_be_heard() {
+    let pair = Pair::new();
+    let [mut other, mut a] = [0, 1].map(|_| pair.attach("nic0", JOB));
+    let far = Remote {
+        processor: 1,
+        handle: 1,
+        offset: 0,
+    };
+    other.put(70, far, &[1; 8], false).unwrap();
+    other.flush();
+    set_up(&mut a, 0, 1);
+    // What was asked for before that has been asked for by now.
+    thread::sleep(Duration::from_millis(20));
+    assert_eq!(pair.counter("nic0", "puts_posted"), 1);
+}
+
 #[test]
 fn rubbish_in_rings_harms_nobody_else() {
     let pair = Pair::new();

@@ -153,6 +153,31 @@ fn everything_arrives_where_it_belongs_in_memory_of_ones_own() {
         assert_eq!(back[1..=bytes], out[..], "{round}");
         assert_eq!((back[0], back[bytes + 1]), (0xa5, 0xa5));
     }
+    // What may be read only is not changed, whatever for, and atomic operations may read it too.
+    let reading = Access {
+        put: false,
+        get: true,
+        atomic: false,
+    };
+    far.bytes().fill(6);
+    b.register(1, Local::own(far.address(), far.1 as u64), reading)
+        .unwrap();
+    let (status, read_only) = end(&mut b, 1);
+    assert_eq!(status, Status::Done);
+    let six = u64::from_le_bytes([6; 8]);
+    for (op, operands) in [
+        (AtomicOp::Add, [1, 0]),
+        (AtomicOp::Or, [1, 0]),
+        (AtomicOp::Swap, [1, 0]),
+        (AtomicOp::CompareSwap, [six, 1]),
+    ] {
+        let to = at(1, read_only as u16, 64);
+        a.atomic(3, to, op, operands, true).unwrap();
+        assert_eq!(end(&mut a, 3), (Status::Forbidden, 0), "{op:?}");
+        a.atomic(3, to, AtomicOp::Or, [0, 0], true).unwrap();
+        assert_eq!(end(&mut a, 3), (Status::Done, six));
+    }
+    assert!(far.bytes().iter().all(|&byte| byte == 6));
     // Words, and puts that the program sees in their order.
     let word = |n: usize| u64::from_le_bytes(far.bytes()[n..n + 8].try_into().unwrap());
     far.bytes().fill(0);

@@ -181,9 +181,11 @@ impl Memory {
     ) -> Option<Result<[u8; N], OutOfRange>> {
         let (own, at) = self.own(address, N as u64)?;
         let mut old = [0; N];
-        let changed = own
-            .read(at, &mut old)
-            .and_then(|()| own.write(at, &change(old)));
+        let changed = own.read(at, &mut old).and_then(|()| match change(old) {
+            // What the program writes there meanwhile is not lost for nothing.
+            new if new == old => Ok(()),
+            new => own.write(at, &new),
+        });
         Some(changed.map_or_else(|_| Err(self.out_of_range(address, N)), |()| Ok(old)))
     }
 

@@ -142,6 +142,11 @@ impl<E: Entry> Slab<E> {
         self.periods.advance(now);
     }
 
+    /// Whether requests may begin in the present period.
+    pub(crate) fn is_open(&self) -> bool {
+        self.periods.is_open()
+    }
+
     /// Whether a slot is left in the present period.
     #[inline]
     pub(crate) fn has_slot(&self) -> bool {

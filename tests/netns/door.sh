@@ -54,8 +54,14 @@ check "programs go on there" programs bandwidth --from nic1 --to nic2 --size 300
 # A network interface dies under its program.
 "${bench[@]}" --seconds 60 --size 100 >"$T_SCRATCH/said" 2>&1 &
 program=$!
+long=("$PHITWIRE_BIN_DIR/phitwire-bench" bandwidth --lab "$LAB" --client --from nic0 --window 8)
+"${long[@]}" --to nic1 --seconds 60 --size 4000000 >/dev/null 2>&1 &
+sender=$!
 sleep 0.5
 check "the network interface of a program is killed" "$PHW_SCRIPTS/node.sh" --lab "$LAB" kill nic1
+check "what is long and for the dead leaves room for what is not" timeout 10 "${long[@]}" --to nic2 --seconds 0.2 --size 100000
+kill -TERM "$sender"
+settled "$sender"
 settled "$program"
 check "the program is told, and ends" test "$SETTLED" = 2
 check "it says why" grep -q "network interface is gone" "$T_SCRATCH/said"

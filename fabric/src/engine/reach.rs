@@ -66,6 +66,16 @@ fn lines(bytes: &Bytes) -> Option<Local> {
     Some(Local::own(base, end.checked_next_multiple_of(WORD)? - base))
 }
 
+/// What network interfaces may do with memory that libfabric's flags open. An atomic operation that
+/// only reads is one of their gets.
+const fn access_of(flags: u64) -> Access {
+    Access {
+        put: flags & FI_REMOTE_WRITE != 0,
+        get: flags & FI_REMOTE_READ != 0,
+        atomic: flags & FI_REMOTE_WRITE != 0,
+    }
+}
+
 /// A range that is open to be got by others.
 #[derive(Clone, Copy, Debug)]
 struct Range {
@@ -147,13 +157,7 @@ impl Endpoint {
             return None;
         }
         let part = lines(bytes)?;
-        let may = |flag| access & flag != 0;
-        let access = Access {
-            put: may(FI_REMOTE_WRITE),
-            get: may(FI_REMOTE_READ),
-            atomic: may(FI_REMOTE_WRITE | FI_REMOTE_READ),
-        };
-        let handle = self.register_and_wait(shared, part, access)?;
+        let handle = self.register_and_wait(shared, part, access_of(access))?;
         let base = part.own_address()?;
         Some(Reach { handle, base })
     }
@@ -292,6 +296,14 @@ impl Endpoint {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_may_be_read_only_is_not_changed() {
+        let access = |put, get, atomic| Access { put, get, atomic };
+        assert_eq!(access_of(FI_REMOTE_READ), access(false, true, false));
+        assert_eq!(access_of(FI_REMOTE_WRITE), access(true, false, true));
+        assert_eq!(access_of(FI_REMOTE_READ | FI_REMOTE_WRITE), Access::ALL);
+    }
 
     #[test]
     fn keys_say_where_memory_is() {

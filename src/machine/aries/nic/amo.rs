@@ -55,6 +55,11 @@ pub(crate) fn apply(op: AmoOp, width: Width, old: u64, operands: Operands) -> u6
     }
 }
 
+/// Whether an operation leaves every word as it is, and so only reads it.
+pub(crate) fn is_read(op: AmoOp, operands: Operands) -> bool {
+    matches!((op, operands.first), (AmoOp::Or, 0))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

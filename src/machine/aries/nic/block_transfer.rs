@@ -11,6 +11,7 @@ use super::receive::{ANNOUNCE, HANDLE_BYTES};
 use super::responder::{EVENT_BYTES, EVENT_CODE};
 use super::traffic::RUN_BLOCK_CODE;
 use super::transaction::high_ssid;
+use super::transfer_targets::TargetIndex;
 use super::virtual_node::Target;
 use crate::nic::NUMBERED_BYTES;
 use crate::time::{Duration, Time};
@@ -99,6 +100,7 @@ pub(super) struct Queued {
     pub(super) owner: TransferOwner,
     pub(super) transfer: BlockTransfer,
     pub(super) node: NodeId,
+    pub(super) target: TargetIndex,
     pub(super) serial: u64,
     pub(super) queued: Time,
 }
@@ -381,6 +383,7 @@ mod tests {
                     owner: TransferOwner::User(0),
                     transfer,
                     node: NodeId::from_bits(0),
+                    target: TargetIndex::default(),
                     serial: 0,
                     queued: Time::ZERO,
                 },

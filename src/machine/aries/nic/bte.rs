@@ -7,7 +7,9 @@
 //! transfer when the last piece of one has been sent, not when it has been answered, so that short
 //! puts and gets do not cost a round trip each; a send leaves its channel with its announcement,
 //! and what is left of it goes out in turn with the channels when the target has taken that.
-//! Transfers complete in any order, also those of one channel, unless one is fenced.
+//! Transfers complete in any order, also those of one channel, unless one is fenced. A channel whose
+//! transfer may send nothing more to its [target](super::transfer_targets) for now goes on with one
+//! to another.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -24,6 +26,8 @@ use super::outstanding::{Asker, Pending, Share, TransferStep};
 use super::receive::{ANNOUNCE, MAX_ARRIVING};
 use super::requester::{Ask, Requester};
 use super::transaction::Transactions;
+use super::transfer_slots::Slots;
+use super::transfer_targets::Targets;
 use crate::nic::memory::Memory;
 use crate::time::{Duration, Time};
 
@@ -31,10 +35,6 @@ use crate::time::{Duration, Time};
 pub const CHANNELS: usize = 4;
 /// Transfers that wait on one channel.
 pub const MAX_QUEUED_TRANSFERS: usize = 256;
-/// Transfers under way: those that channels send, and those that wait for their last answers. A
-/// quarter of the SSIDs; the rest is left to transactions.
-const MAX_UNDER_WAY: usize = 128;
-const _: () = assert!(MAX_UNDER_WAY <= u8::MAX as usize, "slots have eight bits");
 /// Sends under way: a target has room for so many messages that arrive, and some of others.
 const MAX_SENDS: usize = MAX_ARRIVING * 3 / 4;
 /// Those of one owner that no receive has been found for yet: what waits for one that nobody posts
@@ -85,49 +85,6 @@ struct Channel {
     sending: Option<u8>,
 }
 
-/// Transfers under way, each in a slot that it keeps until its last packet is answered.
-#[derive(Debug, Default)]
-struct Slots {
-    slots: Vec<Option<Active>>,
-    free: Vec<u8>,
-}
-
-impl Slots {
-    /// # Panics
-    /// If there is no room.
-    fn insert(&mut self, active: Active) -> u8 {
-        assert!(self.has_room(), "room was asked for");
-        let slot = self.free.pop().unwrap_or(self.slots.len() as u8);
-        if usize::from(slot) == self.slots.len() {
-            self.slots.push(None);
-        }
-        self.slots[usize::from(slot)] = Some(active);
-        slot
-    }
-
-    fn has_room(&self) -> bool {
-        !self.free.is_empty() || self.slots.len() < MAX_UNDER_WAY
-    }
-
-    fn get(&mut self, slot: u8) -> &mut Active {
-        match &mut self.slots[usize::from(slot)] {
-            Some(active) => active,
-            None => unreachable!("a transfer stays until all its packets have ended"),
-        }
-    }
-
-    fn remove(&mut self, slot: u8) {
-        self.slots[usize::from(slot)] = None;
-        self.free.push(slot);
-    }
-
-    /// The slots of those that `which` names.
-    fn find(&self, which: impl Fn(&Active) -> bool) -> Vec<u8> {
-        let is_one = |slot: &u8| self.slots[usize::from(*slot)].as_ref().is_some_and(&which);
-        (0..self.slots.len() as u8).filter(is_one).collect()
-    }
-}
-
 /// The engine of one network interface.
 #[derive(Debug)]
 pub(crate) struct BlockTransferEngine {
@@ -139,6 +96,8 @@ pub(crate) struct BlockTransferEngine {
     taken: VecDeque<u8>,
     /// Slots of sends that wait until they announce themselves again.
     waiting: Vec<u8>,
+    /// Slots that have left their channel until their target has room.
+    parked: Vec<u8>,
     /// Slots whose bytes are not there any more.
     unread: Vec<u8>,
     /// Sends under way, in all, and by owner those that no receive has been found for.
@@ -146,11 +105,11 @@ pub(crate) struct BlockTransferEngine {
     untaken_of: [u8; 1 << u8::BITS],
     turn: usize,
     serial: u64,
-    in_flight: u32,
+    /// Whom transfers that are queued or under way are for. They share the packets that transfers
+    /// may have outstanding; the rest is left to single requests.
+    targets: Targets,
     /// The serial numbers of transfers queued or under way.
     open: BTreeSet<u64>,
-    /// Packets that transfers may have outstanding; the rest is left to single requests.
-    window: u32,
     first_wait: Duration,
     attempts: u32,
     ended: VecDeque<TransferEnded>,
@@ -164,14 +123,17 @@ impl BlockTransferEngine {
             ending: VecDeque::new(),
             taken: VecDeque::new(),
             waiting: Vec::new(),
+            parked: Vec::new(),
             unread: Vec::new(),
             sends: 0,
             untaken_of: [0; 1 << u8::BITS],
             turn: 0,
             serial: 0,
-            in_flight: 0,
+            targets: Targets::new(
+                (max_outstanding - max_outstanding.div_ceil(8)).max(1),
+                max_outstanding / 16,
+            ),
             open: BTreeSet::new(),
-            window: (max_outstanding - max_outstanding.div_ceil(8)).max(1),
             first_wait,
             attempts,
             ended: VecDeque::new(),
@@ -213,6 +175,7 @@ impl BlockTransferEngine {
             owner,
             transfer,
             node,
+            target: self.targets.enter(node),
             serial: self.serial,
             queued: now,
         });
@@ -245,9 +208,11 @@ impl BlockTransferEngine {
         self.slots.find(|_| true).len()
     }
 
-    /// The next transfer that has ended.
+    /// The next transfer that has ended; with `runs`, whosever it is.
     #[inline]
-    pub(crate) fn next_ended(&mut self) -> Option<TransferEnded> {
+    pub(crate) fn next_ended(&mut self, runs: bool) -> Option<TransferEnded> {
+        let may = |ended: &&TransferEnded| runs || ended.owner != TransferOwner::Run;
+        self.ended.front().filter(may)?;
         self.ended.pop_front()
     }
 
@@ -257,10 +222,11 @@ impl BlockTransferEngine {
     pub(crate) fn give_up(&mut self, owner: TransferOwner, transactions: &mut Transactions) {
         let failure = Failure::Aborted;
         for index in 0..CHANNELS {
-            let (ended, open) = (&mut self.ended, &mut self.open);
+            let (ended, open, targets) = (&mut self.ended, &mut self.open, &mut self.targets);
             self.channels[index].queue.retain(|queued| {
                 if queued.owner == owner {
                     open.remove(&queued.serial);
+                    targets.leave(queued.target);
                     ended.push_back(TransferEnded {
                         owner,
                         transfer: queued.transfer,
@@ -284,16 +250,9 @@ impl BlockTransferEngine {
                 // The target has nothing of it.
                 active.stage = Stage::Ended;
                 self.waiting.retain(|&waiting| waiting != slot);
-                self.taken.retain(|&taken| taken != slot);
+                self.take_out(slot);
             }
             self.proceed(slot, transactions);
-        }
-    }
-
-    fn announces_at(&self, slot: u8) -> Option<Time> {
-        match self.slots.slots[usize::from(slot)]?.stage {
-            Stage::Announcing(at) => Some(at),
-            _ => None,
         }
     }
 
@@ -301,7 +260,7 @@ impl BlockTransferEngine {
     pub(crate) fn next_deadline(&self) -> Option<Time> {
         self.waiting
             .iter()
-            .filter_map(|&slot| self.announces_at(slot))
+            .filter_map(|&slot| self.slots.announces_at(slot))
             .min()
     }
 
@@ -318,16 +277,14 @@ impl BlockTransferEngine {
             return false;
         }
         if !self.waiting.is_empty() {
-            let mut waiting = core::mem::take(&mut self.waiting);
-            let is_due = |&mut slot: &mut u8| self.announces_at(slot).is_none_or(|at| at <= now);
-            let due: Vec<u8> = waiting.extract_if(.., is_due).collect();
-            self.waiting = waiting;
-            self.taken.extend(due);
+            let slots = &self.slots;
+            let is_due = |&mut slot: &mut u8| slots.announces_at(slot).is_none_or(|at| at <= now);
+            self.taken.extend(self.waiting.extract_if(.., is_due));
         }
         let (mut sent, mut idle) = (false, 0);
         while idle < LANES || !self.ending.is_empty() {
             let room = requester.has_room(Share::Bulk) && requester.queued() < QUEUE_AHEAD;
-            if !room || self.in_flight >= self.window {
+            if !room || self.targets.is_full() {
                 break;
             }
             if let Some(slot) = self.ending.pop_front() {
@@ -355,14 +312,23 @@ impl BlockTransferEngine {
     }
 
     /// What a channel is to begin next, and its place in the queue: the first of those that may.
-    /// Sends that wait for others to end are passed over; a fence is not.
-    fn first_to_start(&self, channel: usize) -> Option<(usize, Queued)> {
+    /// Sends that wait for others to end are passed over, and transfers to targets that have no
+    /// room; a fence is not.
+    fn first_to_start(&self, now: Time, channel: usize) -> Option<(usize, Queued)> {
         let bounds = [MAX_UNTAKEN_OF_ONE, MAX_ANNOUNCED_OF_ONE];
         let most_untaken = bounds[usize::from(self.waiting.is_empty())];
+        let mut full = None;
         for (at, what) in self.channels[channel].queue.iter().enumerate() {
             if what.transfer.fence {
                 let is_alone = self.open.first() == Some(&what.serial);
                 return is_alone.then_some((at, *what));
+            }
+            if full == Some(what.target) {
+                continue;
+            }
+            if !self.targets.may_begin(now, what.target) {
+                full = Some(what.target);
+                continue;
             }
             let untaken = self.untaken_of[what.owner.index()];
             if !what.is_send() || self.sends < MAX_SENDS && untaken < most_untaken {
@@ -372,15 +338,24 @@ impl BlockTransferEngine {
         None
     }
 
-    /// Lets a channel that sends nothing begin its next transfer, if no fence forbids it. Whether
-    /// one began; what has no bytes and no event has also ended.
+    /// Whether a channel may begin another transfer: it sends none, or one whose target has no room
+    /// while there are others.
+    fn is_free(&self, now: Time, index: usize) -> bool {
+        self.channels[index].sending.is_none_or(|slot| {
+            self.targets.are_several() && !self.targets.has_room(now, self.slots.target(slot))
+        })
+    }
+
+    /// Lets a channel that is free begin its next transfer, if no fence forbids it. Whether one
+    /// began; what has no bytes and no event has also ended.
     fn start(&mut self, now: Time, index: usize, transactions: &mut Transactions) -> bool {
         let mut started = false;
-        while self.channels[index].sending.is_none()
+        while self.is_free(now, index)
             && self.slots.has_room()
-            && let Some((at, what)) = self.first_to_start(index)
+            && let Some((at, what)) = self.first_to_start(now, index)
             && let Some(ssid) = transactions.reserve()
         {
+            self.parked.extend(self.channels[index].sending.take());
             self.channels[index].queue.remove(at);
             let is_send = what.is_send();
             if is_send {
@@ -391,6 +366,7 @@ impl BlockTransferEngine {
                 true => Stage::Announcing(now),
                 false => Stage::Streaming,
             };
+            self.targets.begun(what.target);
             let slot = self.slots.insert(Active {
                 what,
                 channel: index as u8,
@@ -421,6 +397,10 @@ impl BlockTransferEngine {
         memory: &mut CachedMemory,
     ) -> bool {
         while let Some(slot) = self.taken.pop_front() {
+            if !self.targets.has_room(now, self.slots.target(slot)) {
+                self.parked.push(slot);
+                continue;
+            }
             if !self.step(now, slot, requester, memory) {
                 continue;
             }
@@ -443,6 +423,10 @@ impl BlockTransferEngine {
         memory: &mut CachedMemory,
     ) -> bool {
         let active = self.slots.get(slot);
+        let target = active.what.target;
+        if active.stage != Stage::Ending && !self.targets.has_room(now, target) {
+            return false;
+        }
         let mut data = [0; MAX_DATA];
         let (step, piece) = match active.stage {
             Stage::Announcing(at) if at <= now => (TransferStep::Open, active.announcement()),
@@ -490,7 +474,7 @@ impl BlockTransferEngine {
             TransferStep::End => active.stage = Stage::Ended,
         }
         active.outstanding += 1;
-        self.in_flight += 1;
+        self.targets.sent(target);
         let has_left = match active.stage {
             Stage::Streaming => active.left() == 0,
             Stage::Announced => true,
@@ -500,6 +484,12 @@ impl BlockTransferEngine {
             self.leave_channel(slot);
         }
         true
+    }
+
+    /// A transfer that has left its channel has nothing to send.
+    fn take_out(&mut self, slot: u8) {
+        self.taken.retain(|&taken| taken != slot);
+        self.parked.retain(|&parked| parked != slot);
     }
 
     /// The transfer has nothing left to send that its channel would have to wait for.
@@ -522,7 +512,14 @@ impl BlockTransferEngine {
         transactions: &mut Transactions,
     ) {
         let (first_wait, most) = (self.first_wait, self.attempts);
-        self.in_flight -= 1;
+        let target = self.slots.target(slot);
+        let timed_out = answer == Err(Failure::TimedOut);
+        self.targets.answered(now, target, timed_out);
+        if !self.parked.is_empty() {
+            let slots = &self.slots;
+            let has_room = |&mut parked: &mut u8| slots.target(parked) == target;
+            self.taken.extend(self.parked.extract_if(.., has_room));
+        }
         let active = self.slots.get(slot);
         active.outstanding -= 1;
         match (step, answer) {
@@ -577,7 +574,7 @@ impl BlockTransferEngine {
                 active.stage = Stage::Ended;
             }
             self.leave_channel(slot);
-            self.taken.retain(|&taken| taken != slot);
+            self.take_out(slot);
         }
         let active = *self.slots.get(slot);
         if active.stage == Stage::Ended {
@@ -593,6 +590,8 @@ impl BlockTransferEngine {
                 failure: active.failure,
             });
             self.slots.remove(slot);
+            self.targets.ended(active.what.target);
+            self.targets.leave(active.what.target);
             self.open.remove(&active.what.serial);
         }
     }

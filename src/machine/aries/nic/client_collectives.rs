@@ -55,6 +55,8 @@ impl AriesNic {
             CollectiveRequest::SetUp { .. } if owner.is_some_and(|owner| owner != client) => {
                 Taken::refused(Status::Busy)
             }
+            // One that was restarted just now asks nothing yet, and others' patience would end.
+            CollectiveRequest::SetUp { .. } if !self.interface.may_ask(now) => Taken::Later,
             CollectiveRequest::SetUp { .. } => done(self.set_up_for(client, engine, request)),
             _ if owner != Some(client) => Taken::refused(Status::NotYours),
             CollectiveRequest::Join {

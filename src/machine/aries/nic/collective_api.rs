@@ -17,6 +17,13 @@ impl Interface {
             .configure(engine, tree, |target| nodes.resolve(target))
     }
 
+    /// Whether requests are possible in the present period.
+    pub(super) fn may_ask(&mut self, now: Time) -> bool {
+        let slab = &mut self.requester.outstanding.slab;
+        slab.advance(now);
+        slab.is_open()
+    }
+
     pub(crate) fn join(&mut self, now: Time, engine: usize, join: &Join) -> Result<u32, JoinError> {
         let memory = &mut self.responder.memory;
         let joiner = Joiner::User(join.user);

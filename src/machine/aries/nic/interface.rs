@@ -21,7 +21,7 @@ use super::packet_buf::PacketBuf;
 use super::request::{Operation, Post, PostError, word_of};
 use super::requester::{Answer, Ask, Requester};
 use super::responder::{EVENT_CODE, Responder};
-use super::traffic::{self, PacketIssuer, RUN_DOMAIN, routing_of};
+use super::traffic::{self, BlockWork, PacketIssuer, RUN_DOMAIN, routing_of};
 use super::transaction::{NextStep, RemoteEvent, Ssid, Transactions, high_ssid};
 use super::virtual_node::{Target, VirtualNodes};
 use crate::nic::local::Client;
@@ -69,6 +69,7 @@ pub(crate) struct Interface {
     pub transfers: BlockTransferEngine,
     pub collective: CollectiveUnit,
     pub runs: Runs,
+    work: BlockWork,
     /// The run that has just been done, until it is fetched.
     pub run_done: Option<u64>,
     pub virtual_nodes: VirtualNodes,
@@ -101,6 +102,7 @@ impl Interface {
             transfers: BlockTransferEngine::new(outstanding, wait, attempts),
             collective: CollectiveUnit::new(config.node, answer_wait(config)),
             runs: Runs::default(),
+            work: BlockWork::begin(now),
             run_done: None,
             virtual_nodes: config.virtual_nodes.clone(),
             counters: AriesNicCounters::default(),
@@ -421,6 +423,7 @@ impl Interface {
     /// Lets time-outs pass and everybody with something to ask issue requests.
     pub(crate) fn advance(&mut self, now: Time) {
         self.requester.outstanding.slab.advance(now);
+        self.work = BlockWork::begin(now);
         while let Some(answer) = self.requester.expire(now) {
             self.settle(now, &answer, &[0; MAX_DATA]);
         }
@@ -437,6 +440,7 @@ impl Interface {
                 requester: &mut self.requester,
                 transfers: &mut self.transfers,
                 memory,
+                work: &mut self.work,
                 nodes: &self.virtual_nodes,
                 key: domain.map_or(0, |domain| domain.key),
                 routing: routing_of(spec.ways()),
@@ -464,6 +468,7 @@ impl Interface {
             self.transfers.next_deadline(),
             self.collective.next_deadline(),
             self.runs.deadline(),
+            self.work.deadline(),
         ];
         let earliest = deadlines
             .into_iter()
@@ -631,10 +636,11 @@ impl Interface {
     }
 
     fn collect_transfers(&mut self, now: Time) {
-        while let Some(ended) = self.transfers.next_ended() {
+        while let Some(ended) = self.transfers.next_ended(self.work.is_left()) {
             self.counters.transfers_done += u64::from(ended.failure.is_none());
             self.counters.transfers_failed += u64::from(ended.failure.is_some());
             if ended.owner == TransferOwner::Run {
+                self.work.take(ended.transfer.length);
                 traffic::block_ended(&mut self.runs, now, &ended, &mut self.responder.memory);
                 continue;
             }

@@ -57,6 +57,8 @@ mod requester;
 mod responder;
 mod traffic;
 mod transaction;
+mod transfer_slots;
+mod transfer_targets;
 mod virtual_handle;
 mod virtual_node;
 

@@ -280,7 +280,11 @@ impl Responder {
         operands: Operands,
     ) -> Result<u64, Status> {
         let bytes = width.bytes();
-        let at = self.locate(request, bytes, Access::Atomic)?;
+        let mut at = self.locate(request, bytes, Access::Atomic);
+        if at == Err(Status::Unsupported) && amo::is_read(op, operands) {
+            at = self.locate(request, bytes, Access::Get);
+        }
+        let at = at?;
         if at % bytes as u64 != 0 {
             return Err(Status::Misaligned);
         }

@@ -28,12 +28,49 @@ pub(crate) const RUN_CODE: u8 = 13;
 /// Code of the control request that says that a block of a run is in the memory.
 pub(crate) const RUN_BLOCK_CODE: u8 = 12;
 
+/// Bytes of blocks that a run writes and judges in one turn, and some of the last block: while it
+/// does so nothing that has come is acknowledged, and the other end of the link waits 4 ms for that
+/// before it sends everything again.
+const WORK_OF_A_TURN: u64 = 1 << 20;
+
+/// What of [`WORK_OF_A_TURN`] is left.
+#[derive(Debug)]
+pub(crate) struct BlockWork {
+    left: u64,
+    begun: Time,
+}
+
+impl BlockWork {
+    /// All of it, in the turn of `now`.
+    pub(crate) const fn begin(now: Time) -> Self {
+        Self {
+            left: WORK_OF_A_TURN,
+            begun: now,
+        }
+    }
+
+    #[inline]
+    pub(crate) const fn is_left(&self) -> bool {
+        self.left > 0
+    }
+
+    pub(crate) const fn take(&mut self, bytes: u64) {
+        self.left = self.left.saturating_sub(bytes);
+    }
+
+    /// When the next turn should be: at once, if this one has left something undone.
+    pub(crate) fn deadline(&self) -> Option<Time> {
+        (!self.is_left()).then_some(self.begun)
+    }
+}
+
 /// Requests of a run, on their way to the requester.
 pub(crate) struct PacketIssuer<'a> {
     pub now: Time,
     pub requester: &'a mut Requester,
     pub transfers: &'a mut BlockTransferEngine,
     pub memory: &'a mut CachedMemory,
+    pub work: &'a mut BlockWork,
     pub nodes: &'a VirtualNodes,
     pub key: u16,
     pub routing: Routing,
@@ -42,7 +79,7 @@ pub(crate) struct PacketIssuer<'a> {
 impl Issuer for PacketIssuer<'_> {
     #[inline]
     fn can_go(&self, _address: u64) -> bool {
-        self.requester.has_room(Share::Bulk) && self.transfers.has_room()
+        self.requester.has_room(Share::Bulk) && self.transfers.has_room() && self.work.is_left()
     }
 
     fn has_other_ways(&self) -> bool {
@@ -127,6 +164,7 @@ impl PacketIssuer<'_> {
             ..
         } = *block;
         let (handle, key) = (RUN_DOMAIN, self.key);
+        self.work.take(block.len.into());
         write_block(self.memory, block);
         let (operation, event) = if is_get {
             let get = BlockOperation::Get {

@@ -499,3 +499,91 @@ fn more_messages_than_may_arrive_at_once_wait_their_turn() {
     assert!(found == sent);
     assert_eq!(pair.nics[1].counters().receives_done, 100);
 }
+
+/// A node that nobody is.
+const DEAD: NodeId = NodeId::new(9, 9, 1);
+
+fn to_the_dead(length: u64) -> BlockTransfer {
+    BlockTransfer {
+        target: Target::Node(DEAD),
+        ..transfer(block_put(0), 0, length)
+    }
+}
+
+/// How long a put of half the memory takes, whatever else there is.
+fn put_of_half(pair: &mut Pair, channel: usize) -> Duration {
+    let begin = pair.now;
+    start(
+        pair,
+        channel,
+        transfer(block_put(MEMORY / 2), 0, MEMORY / 2),
+    );
+    loop {
+        pair.step();
+        if let Some(end) = pair.nics[0].poll_completion() {
+            assert_eq!((end.user, end.outcome), (MEMORY / 2, Outcome::Done));
+            return pair.now.since(begin);
+        }
+        let took = pair.now.since(begin);
+        assert!(took < Duration::from_ms(10), "it waits for the dead");
+    }
+}
+
+/// Two network interfaces whose requests time out so late that nobody waits for it.
+fn patient_pair() -> Pair {
+    let timeout = Duration::from_ms(20);
+    Pair::with(config(0).request_timeout(timeout), config(1))
+}
+
+#[test]
+fn a_dead_target_takes_little_from_those_that_answer() {
+    let mut pair = patient_pair();
+    let alone = put_of_half(&mut pair, 0);
+    // More of them than there are channels, in front of the living one's in its own.
+    for n in 0..12 {
+        start(&mut pair, n % CHANNELS, to_the_dead(MEMORY / 2));
+    }
+    pair.run(Duration::from_us(100));
+    for channel in 0..CHANNELS {
+        let took = put_of_half(&mut pair, channel);
+        assert!(took < alone.times(2), "{took:?} instead of {alone:?}");
+    }
+    // Short ones, of which each has a slot.
+    for n in 0..40 {
+        start(&mut pair, n % CHANNELS, to_the_dead(1));
+    }
+    let took = put_of_half(&mut pair, 0);
+    assert!(took < alone.times(2), "{took:?} instead of {alone:?}");
+    pair.drain();
+    let ends = pair.completions();
+    let timed_out = Outcome::Failed(Failure::TimedOut);
+    assert!(ends.iter().all(|end| end.outcome == timed_out));
+    assert_eq!(ends.len(), 52);
+    let now = pair.now;
+    assert!((0..511).all(|user| pair.nics[0].open(now, user).is_ok()));
+}
+
+#[test]
+fn a_target_that_dies_leaves_some_for_others_and_gets_all_again_when_it_is_back() {
+    let mut pair = patient_pair();
+    let alone = put_of_half(&mut pair, 0);
+    // It has what it may have, and no answer comes any more.
+    for channel in 0..CHANNELS {
+        start(&mut pair, channel, transfer(block_put(0), 0, MEMORY / 2));
+    }
+    pair.run(Duration::from_us(20));
+    pair.harm.lost = 1000;
+    pair.run(Duration::from_us(200));
+    let held = pair.nics[0].requester.outstanding.slab.len();
+    assert!((885..=896).contains(&held), "{held}");
+    // Another one, that never answered, has little of what is left.
+    start(&mut pair, 0, to_the_dead(MEMORY / 2));
+    pair.run(Duration::from_us(200));
+    let held_more = pair.nics[0].requester.outstanding.slab.len() - held;
+    assert_eq!(held_more, 1, "it is asked whether it answers");
+    pair.drain();
+    assert_eq!(pair.completions().len(), CHANNELS + 1);
+    pair.harm.lost = 0;
+    let again = put_of_half(&mut pair, 1);
+    assert!(again < alone.times(2), "{again:?} instead of {alone:?}");
+}
