@@ -71,14 +71,14 @@ check "one of them has a page" shown 'its links: 1'
 tmux resize-window -t top -x 200 -y 50
 check "it takes another size" shown 'what is wrong'
 keys q
-check "q ends it, and gives the terminal back" shown '^status 0'
+check "q ends it, and gives the terminal back" shown 'status 0$'
 check "with what was on it before" on_screen '^prompt> '
 
-keys "'$PHITWIRE_BIN_DIR/phitwire' top --lab $LAB; echo status \$?" Enter
+keys "'$PHITWIRE_BIN_DIR/phitwire' top --lab $LAB; echo signalled \$?" Enter
 shown 'links: [0-9]+, by trouble' >/dev/null
 pid=$(pgrep -f "^$PHITWIRE_BIN_DIR/phitwire top --lab $LAB\$" | head -n 1)
 kill -TERM "$pid"
-check "a signal ends it, and gives the terminal back" shown '^status 0'
+check "a signal ends it, and gives the terminal back" shown 'signalled 0$'
 keys "'$PHITWIRE_BIN_DIR/phitwire' top --lab $LAB; stty -a | grep -o ' echo '; echo status \$?" Enter
 shown 'links: [0-9]+, by trouble' >/dev/null
 keys C-c

@@ -323,17 +323,17 @@ impl BlockTransferEngine {
                 let is_alone = self.open.first() == Some(&what.serial);
                 return is_alone.then_some((at, *what));
             }
+            let untaken = self.untaken_of[what.owner.index()];
+            if what.is_send() && (self.sends >= MAX_SENDS || untaken >= most_untaken) {
+                continue;
+            }
             if full == Some(what.target) {
                 continue;
             }
-            if !self.targets.may_begin(now, what.target) {
-                full = Some(what.target);
-                continue;
-            }
-            let untaken = self.untaken_of[what.owner.index()];
-            if !what.is_send() || self.sends < MAX_SENDS && untaken < most_untaken {
+            if self.targets.may_begin(now, what.target) {
                 return Some((at, *what));
             }
+            full = Some(what.target);
         }
         None
     }
