@@ -341,10 +341,10 @@ build() {
 part_netns() {
     build || return 0
     local file lab first=tests/netns/aries.sh rest=() two=() alone=()
-    for file in mpi-faults dead-wires processes large non-minimal loopback mpi; do two+=("tests/netns/$file.sh"); done
+    for file in mpi-faults dead-wires processes large loopback mpi; do two+=("tests/netns/$file.sh"); done
     # A lab each, so that each has its ten minutes.
     for lab in "${attacked[@]}"; do alone+=("tests/netns/attacks.sh $lab"); done
-    for file in lanes view; do alone+=("tests/netns/$file.sh"); done
+    for file in lanes non-minimal view; do alone+=("tests/netns/$file.sh"); done
     for file in tests/netns/*.sh; do
         case " $first ${two[*]} ${alone[*]} tests/netns/testlib.sh tests/netns/netem.sh tests/netns/netem-dragonfly.sh tests/netns/netem-t3e.sh " in
             *" $file "*) ;;

@@ -60,7 +60,8 @@ sender=$!
 sleep 0.5
 check "the network interface of a program is killed" "$PHW_SCRIPTS/node.sh" --lab "$LAB" kill nic1
 check "what is long and for the dead leaves room for what is not" timeout 10 "${long[@]}" --to nic2 --seconds 0.2 --size 100000
-kill -TERM "$sender"
+# It need not wait for what times out.
+kill -KILL "$sender"
 settled "$sender"
 settled "$program"
 check "the program is told, and ends" test "$SETTLED" = 2
