@@ -6,51 +6,100 @@
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind, Write as _};
+use std::os::unix::fs::{MetadataExt as _, fchown};
 use std::path::{Path, PathBuf};
 
-/// Writes a file. What is no regular file (a pipe, `/dev/stdout`) is written to as it is, and so is a
-/// file in a folder that nothing can be added to.
+/// Names that are tried beside a file, of which killed processes may have left some.
+const NAMES: u32 = 16;
+
+/// Writes a file. What is no regular file (a pipe, a terminal), what has its name from the kernel
+/// (`/dev/stdout`), and what nothing can take the place of (in a folder that nothing can be added to,
+/// mounted by itself, of an owner who would lose it) is written to as it is.
 ///
 /// # Errors
-/// What the kernel says; then what was there before is there still.
+/// What the kernel says; then what was there before is there still, unless it had to be written to as
+/// it was.
 pub fn write(path: &Path, bytes: impl AsRef<[u8]>) -> io::Result<()> {
-    // Where a name leads elsewhere, it goes on leading there.
-    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let before = fs::metadata(&target).ok();
-    if before.as_ref().is_some_and(|before| !before.is_file()) {
-        return fs::write(path, bytes);
+    let bytes = bytes.as_ref();
+    match replaced(path, bytes) {
+        Some(result) => result,
+        None => fs::write(path, bytes),
     }
-    let beside = beside(&target);
-    let file = match File::create_new(&beside) {
-        Ok(file) => file,
-        Err(error) if error.kind() == ErrorKind::PermissionDenied && before.is_some() => {
-            return fs::write(path, bytes);
-        }
-        Err(error) => return Err(error),
-    };
-    let written = fill(file, before.as_ref(), bytes.as_ref());
-    let written = written.and_then(|()| fs::rename(&beside, &target));
-    if written.is_err() {
-        // It is of no use to anybody.
-        let _ = fs::remove_file(&beside);
-    }
-    written
 }
 
-fn fill(mut file: File, before: Option<&Metadata>, bytes: &[u8]) -> io::Result<()> {
-    file.write_all(bytes)?;
-    if let Some(before) = before {
-        file.set_permissions(before.permissions())?;
+/// Puts a new file in the place of the old one; nothing if it has to be written to as it is.
+fn replaced(path: &Path, bytes: &[u8]) -> Option<io::Result<()>> {
+    // Where a name leads elsewhere, it goes on leading there.
+    let target = match fs::canonicalize(path) {
+        Ok(target) => target,
+        Err(_) if fs::symlink_metadata(path).is_ok() => return None,
+        Err(_) => path.to_owned(),
+    };
+    let before = fs::metadata(&target).ok();
+    let is_kernels = ["/dev", "/proc"].iter().any(|of| path.starts_with(of));
+    if is_kernels || before.as_ref().is_some_and(|before| !before.is_file()) {
+        return None;
     }
+    let (file, beside) = match create_beside(&target) {
+        Ok(created) => created,
+        Err(error) => return is_full(&error).then_some(Err(error)),
+    };
+    let result = match before.map_or(Ok(()), |before| become_like(&file, &before)) {
+        Err(_) => None,
+        Ok(()) => Some(fill(file, bytes)),
+    };
+    let result = match result {
+        Some(Ok(())) => match fs::rename(&beside, &target) {
+            Ok(()) => return Some(Ok(())),
+            Err(error) => is_full(&error).then_some(Err(error)),
+        },
+        other => other,
+    };
+    // It is of no use to anybody.
+    let _ = fs::remove_file(&beside);
+    result
+}
+
+fn is_full(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded
+    )
+}
+
+/// A file beside another, under a name that nothing has.
+fn create_beside(target: &Path) -> io::Result<(File, PathBuf)> {
+    let mut number = 0;
+    loop {
+        let beside = beside(target, number);
+        match File::create_new(&beside) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists && number + 1 < NAMES => {
+                number += 1;
+            }
+            created => return created.map(|file| (file, beside)),
+        }
+    }
+}
+
+/// Gives a file the owner and the rights of the one that it replaces.
+fn become_like(file: &File, before: &Metadata) -> io::Result<()> {
+    let now = file.metadata()?;
+    if (now.uid(), now.gid()) != (before.uid(), before.gid()) {
+        fchown(file, Some(before.uid()), Some(before.gid()))?;
+    }
+    file.set_permissions(before.permissions())
+}
+
+fn fill(mut file: File, bytes: &[u8]) -> io::Result<()> {
+    file.write_all(bytes)?;
     // Some file systems find out late that they are full.
     file.sync_all()
 }
 
-/// A name beside a file that no other process takes.
-fn beside(target: &Path) -> PathBuf {
+fn beside(target: &Path, number: u32) -> PathBuf {
     let mut name = OsString::from(".");
     name.push(target.file_name().unwrap_or_default());
-    name.push(format!(".{}.part", std::process::id()));
+    name.push(format!(".{}-{number}.part", std::process::id()));
     target.with_file_name(name)
 }
 
@@ -99,11 +148,55 @@ mod tests {
         let file = dir.path().join("file");
         write(&file, "old").expect("it is written");
         // Somebody else's half has the name: nothing of theirs is touched.
-        let half = beside(&file);
+        let half = beside(&file, 0);
         fs::write(&half, "half").expect("it is written");
-        assert!(write(&file, "new").is_err());
-        assert_eq!(fs::read_to_string(&file).expect("it is there"), "old");
+        write(&file, "new").expect("there are other names");
+        assert_eq!(fs::read_to_string(&file).expect("it is there"), "new");
         assert_eq!(fs::read_to_string(&half).expect("it is there"), "half");
         assert!(write(&dir.path().join("none/file"), "new").is_err());
+        assert_eq!(names(dir.path()).len(), 2);
+    }
+
+    #[test]
+    fn a_link_to_nothing_goes_on_leading_there() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let (file, link) = (dir.path().join("file"), dir.path().join("link"));
+        symlink("file", &link).expect("a link");
+        write(&link, "text").expect("it is written");
+        let is_link = fs::symlink_metadata(&link).expect("it is there");
+        assert!(is_link.is_symlink(), "a link stays one");
+        assert_eq!(fs::read_to_string(&file).expect("it is there"), "text");
+        // A file that has no name any more has one from the kernel.
+        let open = File::create(dir.path().join("gone")).expect("it is ours");
+        fs::remove_file(dir.path().join("gone")).expect("it is ours");
+        let kernels = dir.path().join("kernels");
+        let number = std::os::fd::AsRawFd::as_raw_fd(&open);
+        symlink(format!("/proc/self/fd/{number}"), &kernels).expect("a link");
+        write(&kernels, "text").expect("it is written");
+        assert_eq!(open.metadata().expect("it is open").len(), 4);
+        assert_eq!(names(dir.path()), ["file", "kernels", "link"]);
+    }
+
+    #[test]
+    fn a_long_name_is_one() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let file = dir.path().join("n".repeat(250));
+        write(&file, "text").expect("it is written");
+        assert_eq!(fs::read_to_string(&file).expect("it is there"), "text");
+    }
+
+    #[test]
+    fn a_file_of_somebody_else_stays_theirs() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let file = dir.path().join("file");
+        write(&file, "old").expect("it is written");
+        // Only root can give it away; to others it stays their own.
+        let owner = match std::os::unix::fs::chown(&file, Some(65_534), None) {
+            Ok(()) => 65_534,
+            Err(_) => fs::metadata(&file).expect("it is there").uid(),
+        };
+        write(&file, "new").expect("it is written");
+        assert_eq!(fs::metadata(&file).expect("it is there").uid(), owner);
+        assert_eq!(fs::read_to_string(&file).expect("it is there"), "new");
     }
 }

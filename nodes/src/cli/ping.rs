@@ -201,7 +201,8 @@ pub fn run(args: &PingArgs) -> miette::Result<ExitCode> {
     let is_cut = args.count != 0 && tally.sent < args.count;
     Ok(match (tally.answered, tally.sent) {
         (0, 1..) => ExitCode::FAILURE,
-        (0, 0) if !is_cut => ExitCode::FAILURE,
+        // What goes on until it is told to end may be told so at once.
+        (0, 0) if args.count != 0 && !is_cut => ExitCode::FAILURE,
         _ => ended(is_cut),
     })
 }

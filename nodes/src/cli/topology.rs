@@ -83,8 +83,11 @@ enum Command {
     /// Read a network from a file of another tool, and write its description.
     ///
     /// A file that `topology export` has written as GraphML has the description in it. A graph of
-    /// others does not say how its routers find their ways: then name the network that it is, as for
-    /// `topology generate`, and every link is compared with that. Nodes have to come in its order.
+    /// others does not say how its routers find their ways: the network that it is a graph of is
+    /// searched for among those of all machines, or compared with one that is named, as for `topology
+    /// generate`; nodes are matched by their names, their order, or how they are joined. Links that are
+    /// missing are told; with `--missing`, which wants the network named or in the file, they are left
+    /// out of the description.
     Import(import::ImportArgs),
     /// Search for tables of virtual channels that balance the links of rings, and print them, what they
     /// are worth, and whether packets could wait for each other in a circle; exit status 1 if they could.

@@ -19,6 +19,9 @@ const SILENT_PARTS: u32 = 2;
 /// Of the places for transfers under way, a target that answers may have so many for each that is
 /// left.
 const SLOT_PARTS: u32 = 3;
+/// Places and packets beyond the window that only targets that answer may take, however many others
+/// there are: an eighth of the places, half of those packets.
+const PLACES_KEPT: u32 = MAX_UNDER_WAY as u32 / 8;
 /// A target whose last answer is older is not known to answer. Far longer than any round trip, and
 /// what is wrongly taken for silent loses nothing but one.
 const RECENT: Duration = Duration::from_ms(100);
@@ -160,7 +163,13 @@ impl Targets {
         let left = MAX_UNDER_WAY as u32 - self.under_way;
         let has_place = match target.answers(now) {
             true => target.under_way < SLOT_PARTS * left,
-            false => may_have(target.under_way, left),
+            // Many that are dead may have a packet each. What has begun must be able to go on, so that
+            // the bound is here, and not in `has_room`.
+            false => {
+                may_have(target.under_way, left)
+                    && left > PLACES_KEPT
+                    && self.in_flight < self.window + self.spare / 2
+            }
         };
         has_place && self.has_room(now, index)
     }
@@ -206,6 +215,45 @@ mod tests {
             count += 1;
         }
         count
+    }
+
+    #[test]
+    fn many_dead_targets_leave_places_and_packets_to_one_that_answers() {
+        let now = Time::ZERO + Duration::from_ms(1_000);
+        let mut targets = Targets::new(896, 64);
+        let all: Vec<_> = (0..200)
+            .map(|node| targets.enter(NodeId::from_bits(node)))
+            .collect();
+        let (living, dead) = (all[0], &all[1..]);
+        targets.sent(living);
+        targets.answered(now, living, false);
+        let begin = |targets: &mut Targets, index| {
+            let may = targets.may_begin(now, index);
+            if may {
+                targets.begun(index);
+                targets.sent(index);
+            }
+            may
+        };
+        let begun = dead.iter().filter(|&&one| begin(&mut targets, one)).count();
+        assert_eq!(begun, 112, "seven eighths of the places");
+        for _ in 0..12 {
+            assert!(begin(&mut targets, living));
+        }
+        // The window is full of what went to one that has died since.
+        let mut targets = Targets::new(896, 64);
+        let all: Vec<_> = (0..200)
+            .map(|node| targets.enter(NodeId::from_bits(node)))
+            .collect();
+        let (living, died, dead) = (all[0], all[1], &all[2..]);
+        for index in [living, died] {
+            targets.sent(index);
+            targets.answered(now, index, false);
+        }
+        assert_eq!(fill(&mut targets, now, died), 896);
+        let begun = dead.iter().filter(|&&one| begin(&mut targets, one)).count();
+        assert_eq!(begun, 32, "half of what is beyond the window");
+        assert_eq!(fill(&mut targets, now, living), 32);
     }
 
     #[test]
