@@ -51,7 +51,8 @@ while IFS= read -r line; do
     case $line in
         'cargo build'*|'sudo '*|'cd netns-scripts '*) ok "tour: $line is done by the test itself" ;;
         *' &')
-            bash -c "exec ${named% &}" >"$T_SCRATCH/watch" 2>&1 </dev/null &
+            # It ends with this script, also when that is told to end early.
+            setpriv --pdeathsig TERM bash -c "exec ${named% &}" >"$T_SCRATCH/watch" 2>&1 </dev/null &
             watchers+=($!)
             sleep 1
             check "tour: $line runs on" phw_start_time "$!" ;;
