@@ -15,7 +15,8 @@ use super::progress::Shown;
 use super::via::{Maintenance, ViaArgs};
 use crate::description::{bytes_of, open};
 use crate::manage::channels::{How, LINKS_UNSEEN, LoadError, Loaded, Registers, load};
-use crate::manage::{Commanded, fleet::Fleet, manager, survey::Survey};
+use crate::manage::fleet::{Fleet, PATIENCE_ONCE};
+use crate::manage::{Commanded, manager, survey::Survey};
 use crate::output;
 use crate::run_dir::LabDir;
 use crate::whole_file;
@@ -128,8 +129,7 @@ pub fn load_into(args: &LoadArgs) -> miette::Result<ExitCode> {
             into(&*network, tunable, &new, &mut maintenance, doubt, args)
         }
         None => {
-            let fleet = Fleet::new(lab, &*network);
-            let mut fleet = fleet.map_err(|error| miette!("{error}"))?;
+            let mut fleet = fleet(lab, &*network)?;
             into(&*network, tunable, &new, &mut fleet, doubt, args)
         }
     }?;
@@ -178,6 +178,11 @@ fn into(
     }
 }
 
+fn fleet(lab: LabDir, network: &dyn Network) -> miette::Result<Fleet> {
+    let fleet = Fleet::new(lab, network).map_err(|error| miette!("{error}"))?;
+    Ok(fleet.patient(PATIENCE_ONCE))
+}
+
 /// Why tables cannot be judged: packets go other ways than those of the description. By maintenance
 /// packets, which need one control socket only, the others are not asked for their links, and the
 /// report says so.
@@ -190,7 +195,7 @@ fn doubt(
     let faults = match by_maintenance {
         true => !commanded.isolated.is_empty() || !commanded.replaced.is_empty(),
         false => {
-            let mut fleet = Fleet::new(lab.clone(), network).map_err(|error| miette!("{error}"))?;
+            let mut fleet = fleet(lab.clone(), network)?;
             !Survey::take(network, &mut fleet, &commanded)
                 .faults
                 .is_empty()

@@ -10,6 +10,7 @@ use phitwire::net::Network;
 
 use super::by_signal::ended;
 use super::{channels, print, read_network};
+use crate::manage::fleet::{PATIENCE, PATIENCE_ONCE};
 use crate::manage::{Change, Commanded, ManageError, Manager, Report, report::Status};
 use crate::output;
 use crate::run_dir::LabDir;
@@ -165,7 +166,7 @@ fn change(args: &LabArgs, change: &Change) -> miette::Result<ExitCode> {
         .change(&*network, change)
         .map_err(|error| miette!("{error}"))?;
     commanded.write(&lab).map_err(|error| miette!("{error}"))?;
-    match Manager::new(lab, &*network) {
+    match Manager::new(lab, &*network, PATIENCE_ONCE) {
         Err(ManageError::Busy { pid, .. }) => {
             print(&format!("process {pid} manages this lab, and does it\n"))
         }
@@ -181,7 +182,8 @@ pub(super) fn stop_at_signals() -> miette::Result<Stop> {
 
 fn reroute(args: &RerouteArgs) -> miette::Result<ExitCode> {
     let (lab, network) = open(&args.lab)?;
-    let mut manager = Manager::new(lab, &*network).map_err(|error| miette!("{error}"))?;
+    let patience = if args.watch { PATIENCE } else { PATIENCE_ONCE };
+    let mut manager = Manager::new(lab, &*network, patience).map_err(|error| miette!("{error}"))?;
     if !args.watch {
         return once(&args.lab, manager, args.dry_run);
     }

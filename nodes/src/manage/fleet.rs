@@ -11,10 +11,14 @@ use serde_json::Value;
 use crate::control::{Client, ClientError, Request};
 use crate::run_dir::{LabDir, RunDirError, ThisLab};
 
-/// How long a router may take to answer. It answers between two turns of its event loop; a process
-/// that a busy machine lets wait longer than this is as good as dead for the network too. With the
-/// interval of a watcher, a router that stands still is noticed within a second.
+/// How long a node may take to answer who watches the lab. It answers between two turns of its event
+/// loop; a process that a busy machine lets wait longer than this is as good as dead for the network
+/// too. With the interval of a watcher, a router that stands still is noticed within a second.
 pub const PATIENCE: Duration = Duration::from_millis(750);
+
+/// How long it may take to answer a command that asks once: nobody looks again after it, and a router
+/// that was only busy would be taken for dead.
+pub const PATIENCE_ONCE: Duration = crate::control::TIMEOUT;
 
 /// What can ask routers something.
 pub trait Routers {
@@ -76,6 +80,7 @@ pub struct Fleet {
     this: ThisLab,
     names: BTreeMap<NodeRef, String>,
     lines: BTreeMap<NodeRef, Line>,
+    patience: Duration,
 }
 
 /// A connection to a node.
@@ -99,7 +104,14 @@ impl Fleet {
             lab,
             names: network.nodes().into_iter().map(name).collect(),
             lines: BTreeMap::new(),
+            patience: PATIENCE,
         })
+    }
+
+    /// The same routers, each of which may take so long to answer instead of [`PATIENCE`].
+    #[must_use]
+    pub fn patient(self, patience: Duration) -> Self {
+        Self { patience, ..self }
     }
 
     fn connect(&self, node: NodeRef) -> Result<Line, ClientError> {
@@ -111,7 +123,7 @@ impl Fleet {
             hint: String::new(),
         };
         let path = self.lab.socket(name)?;
-        let client = Client::connect_within(&path, PATIENCE).map_err(unreachable)?;
+        let client = Client::connect_within(&path, self.patience).map_err(unreachable)?;
         // Asked afterwards: a node met under its name until now was met in it.
         if !self.this.is_there() {
             return Err(unreachable(io::ErrorKind::NotFound.into()));
@@ -143,7 +155,7 @@ impl Fleet {
             .iter()
             .map(|&node| self.begin(node, request))
             .collect();
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + self.patience;
         let finish = |(&node, begun): (&NodeRef, Result<(), ClientError>)| {
             begun.and_then(|()| self.finish(node, deadline))
         };
@@ -210,13 +222,13 @@ impl Routers for Fleet {
     fn ask(&mut self, router: u32, request: &Request) -> Result<Value, ClientError> {
         let node = NodeRef::Chip(router);
         self.begin(node, request)?;
-        self.finish(node, Instant::now() + PATIENCE)
+        self.finish(node, Instant::now() + self.patience)
     }
 
     fn ask_nic(&mut self, nic: u32, request: &Request) -> Result<Value, ClientError> {
         let node = NodeRef::Processor(nic);
         self.begin(node, request)?;
-        self.finish(node, Instant::now() + PATIENCE)
+        self.finish(node, Instant::now() + self.patience)
     }
 
     fn ask_all(&mut self, routers: &[u32], request: &Request) -> Vec<Result<Value, ClientError>> {

@@ -93,15 +93,20 @@ pub fn claim(lab: &LabDir) -> Result<Claim, ManageError> {
 }
 
 impl<'n> Manager<'n> {
-    /// Becomes the manager of `lab`, which runs `network`.
+    /// Becomes the manager of `lab`, which runs `network`. Its routers may take as long as `patience`
+    /// to answer.
     ///
     /// # Errors
     /// See [`ManageError`].
-    pub fn new(lab: LabDir, network: &'n dyn Network) -> Result<Self, ManageError> {
+    pub fn new(
+        lab: LabDir,
+        network: &'n dyn Network,
+        patience: Duration,
+    ) -> Result<Self, ManageError> {
         let planner = network.reroute().ok_or(ManageError::NoTables)?;
         let place = claim(&lab)?;
         Ok(Self {
-            fleet: Fleet::new(lab.clone(), network)?,
+            fleet: Fleet::new(lab.clone(), network)?.patient(patience),
             lab,
             tables: Tables::new(network, planner),
             place,
