@@ -11,6 +11,8 @@
 #   --spin US|auto        how long a process looks for frames before it goes to sleep, in microseconds, as long as
 #                         that pays: 100 makes single answers come much sooner, and keeps cores busy (auto: 100 where
 #                         no more than two processes share a core, else 0)
+#   --stay on|off|auto    whether a process stays on one core, that of its neighbours in the network, while it has
+#                         little to do (auto: where more than two processes share a core, and none looks for frames)
 #   --clock free|paced:N  clock instead of the topology's; paced: an emulated nanosecond takes N real ones
 #   --grain flit|packet   what moves through an Aries router at once (packets under a free-running clock, else flits)
 #   --ip                  IP over the fabric: a device ip0 in the namespace of every network interface, by puts
@@ -27,13 +29,13 @@
 # shellcheck source=lib.sh
 . "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/lib.sh"
 
-lab=$(phw_default_lab) topology='' link=udp mtu=1500 io=auto spin=auto mode=netns timeout=30 keep=0 clock='' grain=''
+lab=$(phw_default_lab) topology='' link=udp mtu=1500 io=auto spin=auto stay=auto mode=netns timeout=30 keep=0 clock='' grain=''
 ip=0 subnet=10.77.0.0/16 ip_mtu=65520
 
 parse() {
     while (( $# )); do
         case $1 in
-            --lab|--link|--mtu|--io|--spin|--timeout|--clock|--grain)
+            --lab|--link|--mtu|--io|--spin|--stay|--timeout|--clock|--grain)
                 (( $# > 1 )) || phw_bad_call "$1 wants a value"
                 printf -v "${1#--}" %s "$2"
                 shift ;;
@@ -62,6 +64,7 @@ parse() {
     [[ $mtu =~ ^[1-9][0-9]{2,4}$ && $mtu -ge 576 && $mtu -le 65535 ]] || phw_bad_call "--mtu is 576 to 65535, not '$mtu'"
     [[ $io =~ ^(auto|uring|plain)$ ]] || phw_bad_call "--io is auto, uring or plain, not '$io'"
     [[ $spin =~ ^(auto|[0-9]{1,9})$ ]] || phw_bad_call "--spin is whole microseconds or auto, not '$spin'"
+    [[ $stay =~ ^(auto|on|off)$ ]] || phw_bad_call "--stay is on, off or auto, not '$stay'"
     [[ $clock =~ ^(|free|paced:[1-9][0-9]{0,8})$ ]] || phw_bad_call "--clock is free or paced:N, not '$clock'"
     [[ $grain =~ ^(|flit|packet)$ ]] || phw_bad_call "--grain is flit or packet, not '$grain'"
     [[ $timeout =~ ^(0|[1-9][0-9]{0,5})$ ]] || phw_bad_call "--timeout is whole seconds, 999999 at most, not '$timeout'"
@@ -146,6 +149,8 @@ describe() {
     phw_need_room "$count"
     # Where many share a core, one that looks keeps it from those that have something to do.
     [[ $spin != auto ]] || spin=$(( count <= 2 * $(nproc) ? 100 : 0 ))
+    # Where none looks, one that is woken on its neighbour's core has its frame sooner than on another that has to be woken, too.
+    [[ $stay != auto ]] || { stay=off; (( spin > 0 || count <= 2 * $(nproc) )) || stay=on; }
     local run
     if [[ $mode == loopback ]]; then
         run="--loopback $(free_ports "$(( 2 * $(wc -l <<<"$links") ))")"
@@ -153,6 +158,7 @@ describe() {
         run="--link $link --mtu $mtu"
     fi
     (( ! ip )) || run+=" --ip $subnet"
+    [[ $stay == off ]] || run+=" --stay"
     phw_write_env "$lab" MODE "$mode" LINK "$link" MTU "$mtu" TOPOLOGY "$topology" \
         RUN_ARGUMENTS "$run --io $io --spin $spin${clock:+ --clock $clock}${grain:+ --grain $grain}" BIN_DIR "$PHITWIRE_BIN_DIR"
     phw_open_lab "$lab"

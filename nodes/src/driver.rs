@@ -98,6 +98,8 @@ pub struct Driver<N: Driven> {
     pub backend: Box<dyn Backend>,
     clock: Clock,
     next: Next,
+    /// When the last turn began.
+    turned: Time,
     /// Whether the last turn sent anything.
     sent: bool,
     spin: Spin,
@@ -117,6 +119,7 @@ impl<N: Driven> Driver<N> {
             backend,
             clock,
             next: Next::Busy,
+            turned: Time::ZERO,
             sent: false,
             spin,
             looked: Time::ZERO,
@@ -127,6 +130,11 @@ impl<N: Driven> Driver<N> {
     /// The time now.
     pub fn now(&self) -> Time {
         self.clock.now()
+    }
+
+    /// When the last turn began: near enough to now for what comes behind it, and costs nothing.
+    pub fn turned(&self) -> Time {
+        self.turned
     }
 
     /// Turns, sleeps and spins.
@@ -149,9 +157,9 @@ impl<N: Driven> Driver<N> {
         longest: Option<Duration>,
         mut event: impl FnMut(Time, N::Event),
     ) -> io::Result<bool> {
-        let side = self.rest(longest)?;
+        let (side, now) = self.rest(longest)?;
         self.counters.turns += 1;
-        let now = self.clock.now();
+        self.turned = now;
         let Self { node, backend, .. } = self;
         let received = backend.receive(&mut Intake { node, now });
         if clock::until(self.looked, now) >= FORGET {
@@ -182,9 +190,10 @@ impl<N: Driven> Driver<N> {
         self.next != Next::Busy
     }
 
-    fn rest(&mut self, longest: Option<Duration>) -> io::Result<bool> {
+    /// Sleeps if there is nothing to do; whether the side descriptor is readable, and the time then.
+    fn rest(&mut self, longest: Option<Duration>) -> io::Result<(bool, Time)> {
         let Next::IdleUntil(deadline) = self.next else {
-            return self.backend.wait(Some(Duration::ZERO));
+            return self.look();
         };
         let now = self.clock.now();
         let sleep = deadline.map(|wakeup| clock::until(now, wakeup.at));
@@ -196,7 +205,7 @@ impl<N: Driven> Driver<N> {
             (a, b) => a.or(b),
         };
         if sleep == Some(Duration::ZERO) {
-            return self.backend.wait(Some(Duration::ZERO));
+            return self.look();
         }
         if self.spin.keeps_on(now) {
             self.counters.spins += 1;
@@ -207,14 +216,20 @@ impl<N: Driven> Driver<N> {
                 let _ = nix::sched::sched_yield();
             }
             self.sent = false;
-            return self.backend.wait(Some(Duration::ZERO));
+            return self.look();
         }
         self.counters.sleeps += 1;
         let side = self.backend.wait(sleep)?;
         let woken = self.clock.now();
         let is_early = sleep.is_none_or(|sleep| clock::until(now, woken) < sleep);
         self.spin.slept(now, woken, is_early);
-        Ok(side)
+        Ok((side, woken))
+    }
+
+    /// What there is without sleeping.
+    fn look(&mut self) -> io::Result<(bool, Time)> {
+        let side = self.backend.wait(Some(Duration::ZERO))?;
+        Ok((side, self.clock.now()))
     }
 
     /// Moves the frames that the node has into the backend and sends them; whether there may be

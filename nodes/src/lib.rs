@@ -44,6 +44,7 @@ pub mod door;
 pub mod driver;
 pub mod hgrm;
 mod holding;
+pub mod home;
 mod http;
 pub mod interchange;
 pub mod io;

@@ -19,6 +19,7 @@ use crate::control::Request;
 use crate::control::server::Server;
 use crate::door::Door;
 use crate::driver::Driver;
+use crate::home::{Home, Place};
 use crate::io::{self as ports_io, Attachment, IoEngine, LinkKind, OpenError, PortConfig};
 use crate::ip::{self, IpConfig, IpDoor};
 use crate::live_device::LiveDevice;
@@ -63,6 +64,8 @@ pub struct ProcessConfig {
     pub offload: bool,
     /// How long to look for frames before sleeping.
     pub spin: Duration,
+    /// Its place in the network, if it is to stay on one core while it has little to do.
+    pub place: Option<Place>,
     /// IP over the fabric, if that is wanted. Routers do without.
     pub ip: Option<IpConfig>,
     /// Seed of the noise that fault commands make.
@@ -222,6 +225,7 @@ pub fn run(
         engine = backend.engine(),
         "running"
     );
+    let home = config.place.and_then(|place| Home::of(place, clock.now()));
     let device = LiveDevice::new(device, config.seed);
     let driver = Driver::new(device, backend, clock, config.spin);
     let mut process = Process {
@@ -232,6 +236,7 @@ pub fn run(
         wires,
         ip,
         door,
+        home,
         offload: config.offload,
         started: Instant::now(),
         events: Throttle::new(),
@@ -259,6 +264,7 @@ struct Process<'a> {
     wires: Wires,
     ip: Option<IpDoor>,
     door: Option<Door>,
+    home: Option<Home>,
     /// Whether segmentation offload is wanted at all.
     offload: bool,
     started: Instant,
@@ -269,7 +275,7 @@ struct Process<'a> {
 impl Process<'_> {
     /// The loop; whether everything held was got rid of before it ended.
     fn run(&mut self) -> io::Result<bool> {
-        let mut look = Instant::now();
+        let mut look = self.driver.now();
         let mut drain_until: Option<Instant> = None;
         loop {
             let mut longest = self.longest_sleep(drain_until.is_some());
@@ -291,12 +297,16 @@ impl Process<'_> {
             if events.next_flush().is_some() {
                 events.flush(Instant::now(), log);
             }
-            if side || look.elapsed() >= CONTROL_INTERVAL {
+            let now = self.driver.turned();
+            if side || clock::until(look, now) >= CONTROL_INTERVAL {
                 self.serve_control()?;
                 if self.wires.look(&mut *self.driver.backend) {
                     self.update_wires();
                 }
-                look = Instant::now();
+                look = now;
+                if let Some(home) = &mut self.home {
+                    home.look(now);
+                }
             }
             match (self.stop.requests(), drain_until) {
                 (0, _) => {}
@@ -318,7 +328,7 @@ impl Process<'_> {
 
     /// Passes packets between the kernel and the fabric.
     fn pass_ip(&mut self) {
-        let now = self.driver.now();
+        let now = self.driver.turned();
         if let Some(ip) = &mut self.ip
             && let Some(puts) = self.driver.node.device.remote_puts()
             && ip.pass(now, puts)
@@ -329,7 +339,7 @@ impl Process<'_> {
 
     /// Passes commands and completions between local programs and the network interface.
     fn pass_door(&mut self, is_draining: bool) {
-        let now = self.driver.now();
+        let now = self.driver.turned();
         if let Some(door) = &mut self.door
             && let Some(port) = self.driver.node.device.local_port()
             && door.pass(now, port, is_draining)

@@ -12,7 +12,10 @@ use super::Ending;
 use super::options::{Benchmark, CollectiveOptions};
 use crate::msgrate::{ClaimError, Clock, Lab, LabError, LatencyUs, Role, ask, claim};
 
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// How often participants are asked how they stand while they are at it: an answer has all latencies
+/// in it, and keeps them from what is measured. And when their time is over.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+const END_LOOK_EVERY: Duration = Duration::from_millis(50);
 /// That participants have with each other: no lab needs as long for an operation.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Beyond the patience that participants have with each other.
@@ -295,7 +298,8 @@ impl CollectiveSuite {
                 let seconds = END_LIMIT.as_secs();
                 return Err(CollectiveError::NeverEnded(seconds, slow.join(", ")));
             }
-            clock.sleep(LOOK_EVERY);
+            let left = Duration::from_nanos(spec.duration_ns).saturating_sub(clock.now() - begin);
+            clock.sleep(left.clamp(END_LOOK_EVERY, LOOK_EVERY));
         }
     }
 

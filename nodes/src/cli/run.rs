@@ -14,6 +14,7 @@ use phitwire::nic::Incarnation;
 
 use super::read_network;
 use crate::clock::{self, Clock};
+use crate::home::Place;
 use crate::io::{IoEngine, LinkKind};
 use crate::ip::{IpConfig, Subnet};
 use crate::process::{self, ProcessConfig};
@@ -55,6 +56,10 @@ pub struct RunArgs {
     /// Look for frames this long before going to sleep, as long as that pays; 0: never
     #[arg(long, value_name = "MICROSECONDS", default_value_t = 0)]
     spin: u64,
+    /// Stay on one core, that of its neighbours in the network, while it has little to do: for labs
+    /// of many processes per core, where most of them sleep
+    #[arg(long)]
+    stay: bool,
     /// Carry IPv4 between network interfaces, each by its TUN device `ip0`: processor N has the
     /// N + 1st address of this network, such as 10.77.0.0/16
     #[arg(long, value_name = "CIDR")]
@@ -111,7 +116,12 @@ pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
         processors: processors(&*network),
         nonce: runtime.epoch,
     });
+    let place = args
+        .stay
+        .then(|| Place::of(&*network, &args.node))
+        .flatten();
     let config = ProcessConfig {
+        place,
         node: args.node,
         lab: args.lab,
         link: args.link,
