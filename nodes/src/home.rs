@@ -5,8 +5,8 @@
 //! sender's: that core has to be interrupted and woken too, and has nothing of the process in its
 //! caches. For an allreduce of twelve network interfaces on two cores that was more than a quarter of
 //! its time. So each process has a core of its own, neighbours in the network the same one, and
-//! leaves it for any as long as it could run for more than half of the time: because it is busy, or
-//! because it waits there for others.
+//! leaves it for any while it waits there for others: where several are busy together, or somebody
+//! else has the core.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -22,9 +22,12 @@ use crate::clock;
 /// How often it is looked how busy the process is, while it is awake.
 const LOOK: Duration = Duration::from_millis(20);
 
+/// Who waits for so long each time waits for more than a neighbour's turn.
+const LONG_WAIT: Duration = Duration::from_micros(500);
+
 /// How long it stays away at least; twice as long whenever it had to leave again soon, and at most.
-const AWAY: Duration = Duration::from_millis(100);
-const LONGEST_AWAY: Duration = Duration::from_secs(10);
+const AWAY: Duration = Duration::from_millis(200);
+const LONGEST_AWAY: Duration = Duration::from_secs(2);
 
 /// Who was at home for so long has not left again soon.
 const SETTLED: Duration = Duration::from_secs(2);
@@ -86,8 +89,8 @@ pub struct Home {
     /// What the kernel says of how long the thread ran and waited for a core.
     schedstat: File,
     looked: Time,
-    /// Nanoseconds in which it could run, until then.
-    runnable: u64,
+    /// What it had said then.
+    told: Shares,
     stay: Stay,
 }
 
@@ -109,26 +112,26 @@ impl Home {
             own,
             schedstat: File::open("/proc/thread-self/schedstat").ok()?,
             looked: now,
-            runnable: 0,
+            told: Shares::default(),
             stay: Stay::new(now),
         };
-        home.runnable = home.runnable_ns()?;
+        home.told = home.shares()?;
         home.go(true);
         Some(home)
     }
 
-    /// Leaves the core when the process has become busy, and comes back when it is no more.
+    /// Leaves the core when the process has to wait for it, and comes back later.
     pub fn look(&mut self, now: Time) {
         let span = clock::until(self.looked, now);
         if span < LOOK {
             return;
         }
-        let Some(runnable) = self.runnable_ns() else {
+        let Some(told) = self.shares() else {
             return;
         };
-        let busy = Duration::from_nanos(runnable.saturating_sub(self.runnable));
-        (self.looked, self.runnable) = (now, runnable);
-        if let Some(home) = self.stay.moves(now, busy, span) {
+        let since = told.since(self.told);
+        (self.looked, self.told) = (now, told);
+        if let Some(home) = self.stay.moves(now, since, span) {
             self.go(home);
         }
     }
@@ -141,14 +144,45 @@ impl Home {
         }
     }
 
-    /// Nanoseconds in which the thread ran or waited for a core.
-    fn runnable_ns(&self) -> Option<u64> {
+    /// How long the thread has run and waited for a core so far.
+    fn shares(&self) -> Option<Shares> {
         let mut text = [0; 96];
         let bytes = self.schedstat.read_at(&mut text, 0).ok()?;
         let text = str::from_utf8(&text[..bytes]).ok()?;
         let mut numbers = text.split_ascii_whitespace().map(str::parse::<u64>);
-        let (ran, waited) = (numbers.next()?.ok()?, numbers.next()?.ok()?);
-        Some(ran + waited)
+        let mut next = || numbers.next()?.ok();
+        Some(Shares {
+            ran: Duration::from_nanos(next()?),
+            waited: Duration::from_nanos(next()?),
+            times: u32::try_from(next()?).unwrap_or(u32::MAX),
+        })
+    }
+}
+
+/// How long a thread has run and waited for a core, and how many times it got one.
+#[derive(Clone, Copy, Debug, Default)]
+struct Shares {
+    ran: Duration,
+    waited: Duration,
+    times: u32,
+}
+
+impl Shares {
+    fn since(self, earlier: Self) -> Self {
+        Self {
+            ran: self.ran.saturating_sub(earlier.ran),
+            waited: self.waited.saturating_sub(earlier.waited),
+            times: self.times.saturating_sub(earlier.times),
+        }
+    }
+
+    /// Whether it waited for at least an eighth of `span`, and either there is too much to do for
+    /// one core, so that it could run for more than half of the time; or somebody has the core who
+    /// keeps it, for whom it waited each time for longer than neighbours take.
+    fn is_crowded(self, span: Duration) -> bool {
+        let is_busy = (self.ran + self.waited) * 9 > span * 5;
+        let is_kept = self.waited > LONG_WAIT * self.times;
+        self.waited * 8 > span && (is_busy || is_kept)
     }
 }
 
@@ -158,7 +192,7 @@ struct Stay {
     is_home: bool,
     /// Since when it is where it is.
     since: Time,
-    /// How long it stays away when it leaves next.
+    /// How long it stays away at least when it has left, or left last.
     away: Duration,
 }
 
@@ -171,13 +205,13 @@ impl Stay {
         }
     }
 
-    /// Whether to go home or away, for a process that could run for `busy` of the last `span`.
-    fn moves(&mut self, now: Time, busy: Duration, span: Duration) -> Option<bool> {
+    /// Whether to go home or away, after `span` in which the process has had these shares.
+    fn moves(&mut self, now: Time, shares: Shares, span: Duration) -> Option<bool> {
         let been = clock::until(self.since, now);
         let moves = match self.is_home {
-            true => busy * 2 > span,
-            // Not for a pause, and not to what it has left just now.
-            false => busy * 4 < span && been >= self.away,
+            true => shares.is_crowded(span),
+            // Not with as much to do. Whether others do not crowd there, only trying it tells.
+            false => (shares.ran + shares.waited) * 2 < span && been >= self.away,
         };
         if !moves {
             return None;
@@ -234,68 +268,99 @@ mod tests {
         assert_eq!(before("nic12"), None);
     }
 
-    #[test]
-    fn who_is_busy_leaves_and_comes_back_when_it_rests() {
-        let at = |ms: u64| Time::from_ns(ms * 1_000_000);
-        let mut stay = Stay::new(at(0));
-        assert_eq!(stay.moves(at(3_000), 50 * MS, 100 * MS), None);
-        assert_eq!(stay.moves(at(3_100), 51 * MS, 100 * MS), Some(false));
-        assert_eq!(
-            stay.moves(at(3_199), Duration::ZERO, 100 * MS),
-            None,
-            "just left"
-        );
-        assert_eq!(stay.moves(at(3_300), 25 * MS, 100 * MS), None, "a pause");
-        assert_eq!(stay.moves(at(3_400), 24 * MS, 100 * MS), Some(true));
+    /// Of 100 ms: milliseconds that it ran and waited, how many times.
+    fn shares(ran: u32, waited: u32, times: u32) -> Shares {
+        let (ran, waited) = (ran * MS, waited * MS);
+        Shares { ran, waited, times }
+    }
+
+    const SPAN: Duration = Duration::from_millis(100);
+
+    fn at(ms: u64) -> Time {
+        Time::from_ns(ms * 1_000_000)
     }
 
     #[test]
-    fn who_has_to_leave_again_and_again_stays_away_for_longer() {
-        let at = |ms: u64| Time::from_ns(ms * 1_000_000);
-        let mut ms = 0;
+    fn who_is_busy_leaves_and_comes_back_when_it_has_less_to_do() {
         let mut stay = Stay::new(at(0));
-        let mut away = Vec::new();
-        for _ in 0..12 {
-            ms += 20;
-            assert_eq!(stay.moves(at(ms), LOOK, LOOK), Some(false));
+        assert_eq!(
+            stay.moves(at(3_000), shares(100, 0, 1), SPAN),
+            None,
+            "nobody waits"
+        );
+        assert_eq!(stay.moves(at(3_000), shares(20, 35, 1_000), SPAN), None);
+        assert_eq!(
+            stay.moves(at(3_100), shares(20, 36, 1_000), SPAN),
+            Some(false)
+        );
+        assert_eq!(
+            stay.moves(at(3_299), Shares::default(), SPAN),
+            None,
+            "just left"
+        );
+        assert_eq!(stay.moves(at(3_300), shares(50, 0, 10), SPAN), None, "busy");
+        assert_eq!(stay.moves(at(3_400), shares(49, 0, 10), SPAN), Some(true));
+    }
+
+    #[test]
+    fn who_waits_seldom_and_long_leaves_too() {
+        let is_crowded = |waited, times| shares(1, waited, times).is_crowded(SPAN);
+        assert!(is_crowded(13, 25) && !is_crowded(13, 26), "500 us each");
+        assert!(!is_crowded(12, 4), "an eighth of the time at least");
+    }
+
+    #[test]
+    fn who_finds_somebody_there_again_and_again_stays_away_for_longer() {
+        let (mut ms, mut stay, mut away) = (0, Stay::new(at(0)), Vec::new());
+        let (kept, idle) = (shares(0, 100, 50), Shares::default());
+        for _ in 0..8 {
+            ms += 100;
+            assert_eq!(stay.moves(at(ms), kept, SPAN), Some(false));
             let left = ms;
-            while stay.moves(at(ms), Duration::ZERO, LOOK).is_none() {
+            while stay.moves(at(ms), idle, SPAN).is_none() {
                 ms += 20;
             }
             away.push(Duration::from_millis(ms - left));
         }
         assert_eq!(away[0], 2 * AWAY);
-        assert_eq!(away[11], LONGEST_AWAY);
+        assert_eq!(away[7], LONGEST_AWAY);
         assert!(away.is_sorted());
         ms += SETTLED.as_millis() as u64;
-        assert_eq!(stay.moves(at(ms), LOOK, LOOK), Some(false));
+        assert_eq!(stay.moves(at(ms), kept, SPAN), Some(false));
         ms += AWAY.as_millis() as u64;
-        assert_eq!(stay.moves(at(ms), Duration::ZERO, LOOK), Some(true));
+        assert_eq!(stay.moves(at(ms), idle, SPAN), Some(true));
     }
 
+    /// What a thread's core is, by what is done on it, and what it is allowed otherwise.
     #[test]
-    fn a_thread_that_computes_may_run_anywhere_again() {
-        std::thread::spawn(|| {
-            let this = Pid::from_raw(0);
-            let before = sched_getaffinity(this).expect("every thread has cores");
-            let Some(mut home) = Home::of(Place {
-                before: 1,
-                nodes: 2,
-            }) else {
-                return; // One core, or a kernel that counts nothing.
-            };
-            assert_eq!(sched_getaffinity(this), Ok(home.own));
-            let begin = std::time::Instant::now();
-            while begin.elapsed() < 2 * LOOK {
+    fn a_thread_that_waits_for_its_core_leaves_it() {
+        let this = Pid::from_raw(0);
+        let before = sched_getaffinity(this).expect("every thread has cores");
+        let clock = clock::Clock::new();
+        let place = Place {
+            before: 1,
+            nodes: 2,
+        };
+        let Some(mut home) = Home::of(place, clock.now()) else {
+            return; // One core, or a kernel that counts nothing.
+        };
+        assert_eq!(sched_getaffinity(this), Ok(home.own));
+        let until = std::time::Instant::now() + 10 * LOOK;
+        let spin = move || {
+            while std::time::Instant::now() < until {
                 std::hint::spin_loop();
             }
-            home.look(clock.now());
-            assert_eq!(sched_getaffinity(this), Ok(before));
-            std::thread::sleep(3 * AWAY);
-            home.look(clock.now());
-            assert_eq!(sched_getaffinity(this), Ok(home.own));
-        })
-        .join()
-        .expect("the thread ends well");
+        };
+        // They have the core that they are begun from.
+        let others: Vec<_> = (0..3).map(|_| std::thread::spawn(spin)).collect();
+        spin();
+        home.look(clock.now());
+        assert_eq!(sched_getaffinity(this), Ok(before));
+        for other in others {
+            other.join().expect("it only spins");
+        }
+        std::thread::sleep(3 * AWAY);
+        home.look(clock.now());
+        assert_eq!(sched_getaffinity(this), Ok(home.own));
     }
 }
