@@ -180,9 +180,16 @@ impl Shares {
     /// one core, so that it could run for more than half of the time; or somebody has the core who
     /// keeps it, for whom it waited each time for longer than neighbours take.
     fn is_crowded(self, span: Duration) -> bool {
-        let is_busy = (self.ran + self.waited) * 9 > span * 5;
-        let is_kept = self.waited > LONG_WAIT * self.times;
-        self.waited * 8 > span && (is_busy || is_kept)
+        let is_busy = self.runnable() * 9 > span * 5;
+        self.waited * 8 > span && (is_busy || self.is_kept())
+    }
+
+    fn is_kept(self) -> bool {
+        self.waited > LONG_WAIT * self.times
+    }
+
+    fn runnable(self) -> Duration {
+        self.ran + self.waited
     }
 }
 
@@ -194,6 +201,8 @@ struct Stay {
     since: Time,
     /// How long it stays away at least when it has left, or left last.
     away: Duration,
+    /// Whether it left to somebody who keeps the core.
+    is_kept: bool,
 }
 
 impl Stay {
@@ -202,6 +211,7 @@ impl Stay {
             is_home: true,
             since: now,
             away: AWAY,
+            is_kept: false,
         }
     }
 
@@ -210,13 +220,16 @@ impl Stay {
         let been = clock::until(self.since, now);
         let moves = match self.is_home {
             true => shares.is_crowded(span),
-            // Not with as much to do. Whether others do not crowd there, only trying it tells.
-            false => (shares.ran + shares.waited) * 2 < span && been >= self.away,
+            // At rest, what there was to do is over.
+            false if !self.is_kept && shares.runnable() * 20 < span => been >= AWAY,
+            // Not with as much to do. Whether others crowd there, only trying it tells.
+            false => shares.runnable() * 2 < span && been >= self.away,
         };
         if !moves {
             return None;
         }
         if self.is_home {
+            self.is_kept = shares.is_kept();
             self.away = match been < SETTLED {
                 true => (self.away * 2).min(LONGEST_AWAY),
                 false => AWAY,
@@ -300,6 +313,23 @@ mod tests {
         );
         assert_eq!(stay.moves(at(3_300), shares(50, 0, 10), SPAN), None, "busy");
         assert_eq!(stay.moves(at(3_400), shares(49, 0, 10), SPAN), Some(true));
+    }
+
+    #[test]
+    fn who_rests_comes_back_at_once_unless_the_core_was_kept() {
+        for (waited, times, comes) in [(100, 1_000, true), (100, 100, false)] {
+            let mut stay = Stay::new(at(0));
+            let crowded = shares(0, waited, times);
+            assert_eq!(stay.moves(at(100), crowded, SPAN), Some(false));
+            assert_eq!(stay.moves(at(299), Shares::default(), SPAN), None);
+            assert_eq!(
+                stay.moves(at(300), shares(5, 0, 1), SPAN),
+                None,
+                "twice as long"
+            );
+            let at_rest = stay.moves(at(300), shares(4, 0, 1), SPAN);
+            assert_eq!(at_rest, comes.then_some(true));
+        }
     }
 
     #[test]
