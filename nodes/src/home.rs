@@ -8,6 +8,7 @@
 //! leaves it for any while it waits there for others: where several are busy together, or somebody
 //! else has the core.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
@@ -47,29 +48,27 @@ impl Place {
     /// link. `None` if the network has no such node.
     pub fn of(network: &dyn Network, name: &str) -> Option<Self> {
         let nodes = network.nodes();
-        let node = *nodes
-            .iter()
-            .find(|&&node| network.node_name(node) == name)?;
-        let mut routers = vec![None; nodes.len()];
-        let position = |node| nodes.iter().position(|&other| other == node);
+        let is_it = |node: &&NodeRef| network.node_name(**node) == name;
+        let own = *nodes.iter().find(is_it)?;
+        let mut routers = HashMap::new();
         for link in 0..network.link_count() {
             let (a, b) = network.ends(link);
-            for (end, other) in [(a.node, b.node), (b.node, a.node)] {
-                if let (NodeRef::Processor(_), NodeRef::Chip(router), Some(of)) =
-                    (end, other, position(end))
-                {
-                    routers[of].get_or_insert(router);
-                }
+            if let (NodeRef::Processor(nic), NodeRef::Chip(router))
+            | (NodeRef::Chip(router), NodeRef::Processor(nic)) = (a.node, b.node)
+            {
+                routers.entry(nic).or_insert(router);
             }
         }
-        let key = |(&node, router): (&NodeRef, &Option<u32>)| match node {
+        let key = |node| match node {
             NodeRef::Chip(router) => (router, None),
-            NodeRef::Processor(nic) => (router.unwrap_or(u32::MAX), Some(nic)),
+            NodeRef::Processor(nic) => {
+                let router = routers.get(&nic).copied().unwrap_or(u32::MAX);
+                (router, Some(nic))
+            }
         };
-        let keys: Vec<_> = nodes.iter().zip(&routers).map(key).collect();
-        let own = keys[position(node)?];
+        let own = key(own);
         Some(Self {
-            before: keys.iter().filter(|&&key| key < own).count(),
+            before: nodes.iter().filter(|&&node| key(node) < own).count(),
             nodes: nodes.len(),
         })
     }
