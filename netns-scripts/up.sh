@@ -150,7 +150,7 @@ describe() {
     # Where many share a core, one that looks keeps it from those that have something to do.
     [[ $spin != auto ]] || spin=$(( count <= 2 * $(nproc) ? 100 : 0 ))
     # Where none looks, one that is woken on its neighbour's core has its frame sooner than on another that has to be woken, too.
-    [[ $stay != auto ]] || { stay=off; (( spin > 0 || count <= 2 * $(nproc) )) || stay=on; }
+    [[ $stay != auto ]] || { stay=off; (( 10#$spin > 0 || count <= 2 * $(nproc) )) || stay=on; }
     local run
     if [[ $mode == loopback ]]; then
         run="--loopback $(free_ports "$(( 2 * $(wc -l <<<"$links") ))")"

@@ -17,7 +17,8 @@
 # attacks both machines on both kinds of links with four times the frames, and has programs talk over the fabric under netem, too
 # (as does PHITWIRE_LONG=1).
 # A file of tests/netns that fails beside others in the part netns may have failed for want of a processor: it is judged by a
-# second run, by itself, and the end says so. Of more than two such files none is: then something is wrong.
+# second run, at the end and by itself, in which what failed has to be tried and to pass; the end says so. The cases of its
+# first run are numbered and not counted. Of more than two such files none is run again: then something is wrong.
 # Each case prints a TAP line, each part its time. Status 0 only when nothing failed and every skip has its reason.
 # shellcheck source=../netns-scripts/lib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/../netns-scripts/lib.sh"
@@ -66,9 +67,11 @@ trap 'exit 143' TERM HUP
 
 build_failed=0 number=0 passed=0 failed=0 skipped=0 unreasoned=0
 failures=()
-# Files that are to be judged by a second run, what failed in their first, and how many were. Whether the one told now may be.
-again=() first_failures=() first_passed=0 first_skipped=0 second_runs=0 may_again=0
+# Files that are to be judged by a second run, what failed in their first, by file, and what counted there. Whether the one
+# told now may be, and what has passed since.
+again=() first_failures=() failed_in=() first_passed=0 first_skipped=0 first_unreasoned=0 second_runs=0 may_again=0
 MOST_AGAIN=2
+declare -A has_passed=()
 
 # case_line LINE: one "ok - ..." or "not ok - ..." line, numbered, printed and counted.
 case_line() {
@@ -90,6 +93,7 @@ case_line() {
             printf 'ok %d - %s\n' "$number" "${line#ok - }" ;;
         *)
             (( ++passed ))
+            (( second_runs == 0 )) || has_passed[$(same_name "${line#ok - }")]=1
             printf 'ok %d - %s\n' "$number" "${line#ok - }" ;;
     esac
 }
@@ -138,12 +142,12 @@ start_shell() {
 }
 
 part_shell() {
+    step "who fails twice has failed" tests/second-run.sh
     if [[ -z $shell_pid ]]; then
         case_line "ok - shellcheck # SKIP not installed (sudo apt-get install shellcheck)"
         return
     fi
     step "shellcheck" end_of "$shell_pid" "$scratch/shell.log"
-    step "who fails twice has failed" tests/second-run.sh
 }
 # end_of PID LOG: what a job of this shell came to.
 end_of() {
@@ -283,7 +287,8 @@ told() {
 # A test that could not be tried has said so; one that ended otherwise than by its cases fails here.
 verdict() {
     case $2 in
-        0|1) ;;
+        0) ;;
+        1) grep -q '^not ok - ' "$3" || case_line "not ok - $1: ended with status 1, and no case of it failed" ;;
         "$PHW_SKIP") grep -q '# SKIP' "$3" || case_line "ok - $1 # SKIP $(grep -v '^# ' "$3" | tail -n 1)" ;;
         124) case_line "not ok - $1: took longer than 10 minutes" ;;
         *) case_line "not ok - $1: ended with status $2" ;;
@@ -317,25 +322,53 @@ run_tests() {
 }
 # judged: what told tells, and whether the file is to be run again.
 judged() {
-    local before=("$passed" "$skipped" "${#first_failures[@]}")
+    local before=("$passed" "$skipped" "$unreasoned" "${#first_failures[@]}") failure
     told "$@"
-    (( ${#first_failures[@]} > before[2] )) || return 0
+    (( ${#first_failures[@]} > before[3] )) || return 0
     again+=("$1")
-    (( first_passed += passed - before[0], first_skipped += skipped - before[1], 1 ))
+    for failure in "${first_failures[@]:before[3]}"; do failed_in+=("$1"); done
+    (( first_passed += passed - before[0], first_skipped += skipped - before[1], first_unreasoned += unreasoned - before[2], 1 ))
 }
-# run_again: those that failed, each by itself; too many are failures.
+# run_again: those that failed, each by itself; too many are failures. What failed has to be tried again, and to pass.
 run_again() {
-    local failure
-    may_again=0
+    local at name
+    (( ${#again[@]} )) || return 0
+    printf '# ---- second runs\n'
     if (( ${#again[@]} > MOST_AGAIN )); then
-        for failure in "${first_failures[@]}"; do case_line "not ok - $failure"; done
+        for name in "${first_failures[@]}"; do case_line "not ok - $name"; done
         return
     fi
-    (( ${#again[@]} )) || return 0
     second_runs=${#again[@]}
-    (( passed -= first_passed, skipped -= first_skipped, 1 ))
-    run_tests 1 "${again[@]}"
+    (( passed -= first_passed, skipped -= first_skipped, unreasoned -= first_unreasoned, 1 ))
+    for at in "${!again[@]}"; do run_once_more "${again[at]}"; done
 }
+run_once_more() {
+    local file=$1 before=("$passed" "$failed") at name
+    has_passed=()
+    run_tests 1 "$file"
+    (( failed == before[1] )) || return 0
+    if (( passed == before[0] )); then
+        case_line "not ok - $file: failed, and its second run has tried nothing"
+        return
+    fi
+    for at in "${!first_failures[@]}"; do
+        name=${first_failures[at]}
+        # What names the file is how it ended.
+        [[ ${failed_in[at]} != "$file" || $name == "$file: "* ]] || has_been_tried "$name" \
+            || case_line "not ok - $name: its second run has not tried it"
+    done
+}
+# has_been_tried NAME: whether a case of that name has passed since. Why it failed was told behind a colon.
+has_been_tried() {
+    local name
+    name=$(same_name "$1")
+    until [[ -n ${has_passed[$name]:-} ]]; do
+        [[ $name == *': '* ]] || return 1
+        name=${name%: *}
+    done
+}
+# same_name NAME: without what was measured: numbers, and what stands in brackets.
+same_name() { sed -E 's/ *\([^()]*\)//g; s/[0-9.]+/0/g' <<<"$1"; }
 
 # Binaries are built once, as a case of their own; for netem alone beside the tests of cargo, which come first. Without them
 # the parts that run them are left out.
@@ -393,8 +426,10 @@ part_netns() {
     fi
     run_tests 3 "${rest[@]}"
     run_tests 2 "${two[@]}"
+    # They are by themselves, unless the other parts still run.
+    [[ -n ${netem_pids[*]:-} ]] || { [[ -n $checks_pid ]] && kill -0 "$checks_pid" 2>/dev/null; } || may_again=0
     run_tests 1 "${alone[@]}"
-    run_again
+    may_again=0
 }
 attacked=(blackwidow-ethernet aries-udp)
 [[ ${PHITWIRE_LONG:-0} == 0 ]] || attacked+=(blackwidow-udp aries-ethernet)
@@ -460,6 +495,7 @@ for part in "${parts[@]}"; do
     if [[ $part == @(clippy|docs|cargo) ]] && has_part netns; then deferred+=("$part"); else run_part "$part"; fi
 done
 tell_deferred
+run_again
 
 printf '1..%d\n' "$number"
 for failure in "${failures[@]}"; do

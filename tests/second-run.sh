@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # What tests/run.sh makes of test files that fail: one that fails once is judged by its second run, one that fails twice has
 # failed, and of three that fail none is run again. Its tests here are made up.
+# shellcheck disable=SC2317  # cases are called by name
 set -euo pipefail
 cd "$(dirname -- "${BASH_SOURCE[0]}")/.."
 scratch=$(mktemp -d)
@@ -39,18 +40,51 @@ ends() {
 runs() { [[ $(wc -l <"$scratch/$1/$2.runs") == "$3" ]] || { printf '%s: %s has not run %s times\n' "$1" "$2" "$3"; return 1; }; }
 says() { grep -qxF -- "$2" "$scratch/$1.out" || { cat -- "$scratch/$1.out"; printf '%s: it does not say: %s\n' "$1" "$2"; return 1; }; }
 
-tree never 0 cut
-ends never 0 "15 passed, 0 failed, 0 skipped"
-runs never cut 1
-tree once 1 cut top
-ends once 0 "16 passed, 0 failed, 0 skipped"
-runs once cut 2
-says once "# failed beside others: two of cut"
-says once "# judged by a second run: tests/netns/cut.sh tests/netns/top.sh"
-tree twice 2 cut
-ends twice 1 "14 passed, 1 failed, 0 skipped"
-runs twice cut 2
-says twice "# failed: two of cut"
-tree many 1 cut top lanes
-ends many 1 "14 passed, 3 failed, 0 skipped"
-runs many cut 1
+# with NAME FILE: standard input is a test file of a tree.
+with() { cat >"$scratch/$1/tests/netns/$2.sh"; }
+
+# second NAME STATUS LAST FIRST SECOND: what is made of cut.sh, which does FIRST, and SECOND when it is run again.
+second() {
+    tree "$1" 0
+    with "$1" cut <<EOF
+#!/bin/sh
+if [ -e "$scratch/$1/ran" ]; then $5; fi
+touch "$scratch/$1/ran"; $4
+EOF
+    ends "$1" "$2" "$3"
+}
+
+never() { tree never 0 cut && ends never 0 "15 passed, 0 failed, 0 skipped" && runs never cut 1; }
+once() {
+    tree once 1 cut top
+    ends once 0 "16 passed, 0 failed, 0 skipped"
+    runs once cut 2
+    says once "# failed beside others: two of cut"
+    says once "# judged by a second run: tests/netns/cut.sh tests/netns/top.sh"
+}
+twice() {
+    tree twice 2 cut
+    ends twice 1 "14 passed, 1 failed, 0 skipped"
+    runs twice cut 2
+    says twice "# failed: two of cut"
+}
+many() { tree many 1 cut top dead-wires && ends many 1 "14 passed, 3 failed, 0 skipped" && runs many cut 1; }
+# What is by itself anyway has no second run.
+alone() { tree alone 1 lanes && ends alone 1 "14 passed, 1 failed, 0 skipped" && runs alone lanes 1; }
+# What failed has to pass: a second run that leaves it out, or tries nothing, is none. Numbers may be others.
+fails='echo "ok - one"; echo "not ok - it took 5 ms (7): why: so"; exit 1'
+numbers() { second numbers 0 "15 passed, 0 failed, 0 skipped" "$fails" 'echo "ok - one"; echo "ok - it took 3 ms (9)"; exit 0'; }
+skips() { second skips 1 "13 passed, 1 failed, 1 skipped" "$fails" 'echo "ok - one # SKIP nothing here"; exit 4'; }
+leaves_out() { second leaves-out 1 "14 passed, 1 failed, 0 skipped" "$fails" 'echo "ok - one"; exit 0'; }
+nothing() { second nothing 1 "13 passed, 1 failed, 0 skipped" "$fails" 'exit 0'; }
+status() { second status 1 "13 passed, 1 failed, 0 skipped" "$fails" 'exit 1'; }
+ended() { second ended 0 "14 passed, 0 failed, 0 skipped" 'echo "ok - one"; exit 2' 'echo "ok - one"; exit 0'; }
+
+# They wait more than they compute.
+jobs=() failed=0
+for job in never once twice many alone numbers skips leaves_out nothing status ended; do
+    ( set -e; "$job" ) &
+    jobs+=($!)
+done
+for job in "${jobs[@]}"; do wait "$job" || failed=1; done
+exit "$failed"

@@ -132,7 +132,8 @@ impl<N: Driven> Driver<N> {
         self.clock.now()
     }
 
-    /// When the last turn began: near enough to now for what comes behind it, and costs nothing.
+    /// When the last turn began, without reading the clock: earlier than now by the turn's work and
+    /// any preemption. Deadlines computed from it come early, never late.
     pub fn turned(&self) -> Time {
         self.turned
     }
@@ -190,7 +191,8 @@ impl<N: Driven> Driver<N> {
         self.next != Next::Busy
     }
 
-    /// Sleeps if there is nothing to do; whether the side descriptor is readable, and the time then.
+    /// Sleeps if there is nothing to do. Returns whether the side descriptor is readable, and the time
+    /// after the wait.
     fn rest(&mut self, longest: Option<Duration>) -> io::Result<(bool, Time)> {
         let Next::IdleUntil(deadline) = self.next else {
             return self.look();
@@ -226,7 +228,7 @@ impl<N: Driven> Driver<N> {
         Ok((side, woken))
     }
 
-    /// What there is without sleeping.
+    /// The same without sleeping.
     fn look(&mut self) -> io::Result<(bool, Time)> {
         let side = self.backend.wait(Some(Duration::ZERO))?;
         Ok((side, self.clock.now()))

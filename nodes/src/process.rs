@@ -303,9 +303,9 @@ impl Process<'_> {
                 if self.wires.look(&mut *self.driver.backend) {
                     self.update_wires();
                 }
-                look = now;
+                look = self.driver.now();
                 if let Some(home) = &mut self.home {
-                    home.look(now);
+                    home.look(look);
                 }
             }
             match (self.stop.requests(), drain_until) {

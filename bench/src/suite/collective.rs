@@ -12,9 +12,10 @@ use super::Ending;
 use super::options::{Benchmark, CollectiveOptions};
 use crate::msgrate::{ClaimError, Clock, Lab, LabError, LatencyUs, Role, ask, claim};
 
-/// How often participants are asked how they stand while they are at it: an answer has all latencies
-/// in it, and keeps them from what is measured. And when their time is over.
+/// How often participants are asked for their state during the measurement: each answer carries every
+/// latency, and producing it disturbs what is measured.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// The same once their time is over.
 const END_LOOK_EVERY: Duration = Duration::from_millis(50);
 /// That participants have with each other: no lab needs as long for an operation.
 const PATIENCE: Duration = Duration::from_secs(30);

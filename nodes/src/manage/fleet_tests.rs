@@ -12,7 +12,7 @@ use phitwire::net::NodeRef;
 use serde_json::{Value, json};
 
 use super::commanded::Commanded;
-use super::fleet::{Fleet, PATIENCE};
+use super::fleet::{Fleet, PATIENCE, PATIENCE_ONCE};
 use super::manager_tests::network;
 use super::survey::Survey;
 use crate::control::server::Server;
@@ -139,6 +139,23 @@ fn routers_that_stand_still_are_waited_for_together_and_once() {
             );
             thread::sleep(Duration::from_millis(1));
         }
+    }
+}
+
+/// Nobody looks again after a command that asks once: what was only busy is not dead for it.
+#[test]
+fn who_asks_once_waits_for_routers_that_are_only_busy() {
+    for (patience, silent) in [(PATIENCE, &STILL[..]), (PATIENCE_ONCE, &[])] {
+        let lab = Lab::new();
+        let fleet = Fleet::new(lab.dir.clone(), &lab.network).expect("there is one");
+        lab.stopped.store(true, Ordering::SeqCst);
+        let stopped = lab.stopped.clone();
+        let busy = thread::spawn(move || {
+            thread::sleep(2 * PATIENCE);
+            stopped.store(false, Ordering::SeqCst);
+        });
+        assert_eq!(survey(&lab, &mut fleet.patient(patience)).0, silent);
+        busy.join().expect("it only sleeps");
     }
 }
 
