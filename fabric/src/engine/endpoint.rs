@@ -33,6 +33,10 @@ pub(super) const KINDS: u64 = !0 << 40;
 
 /// How long closing waits for messages on their way.
 const DRAIN: Duration = Duration::from_secs(5);
+/// How long closing waits until it asks whether those live whom messages have not reached, and between
+/// questions: a network interface tries for seconds to bring one to a program that has no receives any
+/// more, and ranks that end at once owe each other acknowledgements.
+const ASK_AT_CLOSE: Duration = Duration::from_millis(50);
 /// Completions taken in one turn.
 const TURN: usize = 256;
 /// Calls between two looks at the clock.
@@ -330,9 +334,11 @@ impl Endpoint {
         sends.all(|sending| peers[sending.peer].failed.is_some())
     }
 
-    /// Waits until messages on their way have arrived, some seconds at most.
+    /// Waits until messages on their way have arrived, some seconds at most. For a program that has
+    /// ended it does not wait: there is nobody whom they could reach.
     pub fn drain(&mut self, shared: &mut Shared) {
-        let end = Instant::now() + DRAIN;
+        let begin = Instant::now();
+        let (end, mut asks_at) = (begin + DRAIN, begin + ASK_AT_CLOSE);
         while !self.is_gone
             && Instant::now() < end
             && !(self.has_sent_all()
@@ -343,6 +349,10 @@ impl Endpoint {
             if !self.progress(shared) && self.nic.arm() {
                 library::poll(&self.wakers(), Duration::from_millis(5));
                 self.nic.disarm();
+            }
+            if Instant::now() >= asks_at {
+                asks_at = Instant::now() + ASK_AT_CLOSE;
+                self.ask_the_unreached();
             }
         }
     }

@@ -254,6 +254,20 @@ impl Endpoint {
         }
     }
 
+    /// Asks those at once whom messages have not reached, but for those who are being asked. One that
+    /// lives is waited for as before; one that has ended is lost when the answer comes.
+    pub(super) fn ask_the_unreached(&mut self) {
+        let sending = self.sends.iter().map(|sending| sending.peer);
+        let unreached: BTreeSet<_> = sending.chain(self.waiting.iter().copied()).collect();
+        for peer in unreached {
+            let to = &self.peers.all[peer];
+            if !to.is_self && to.failed.is_none() && to.pulse.under_way == 0 {
+                self.ask_for_life(peer);
+            }
+        }
+        self.nic.flush();
+    }
+
     /// What has become of a question.
     pub(super) fn answered(&mut self, shared: &mut Shared, peer: usize, status: Status) {
         let Some(to) = self.peers.all.get_mut(peer) else {

@@ -283,3 +283,136 @@ fn who_found_no_place_for_receives_has_them_when_another_leaves() {
     assert_eq!(wait(&mut all, 0).context, 1);
     assert_eq!(all[3].under_way(), 0, "all are posted");
 }
+
+/// Closing, where waiting in vain takes five seconds.
+mod closing {
+    use super::*;
+
+    /// Below the two seconds after which a look asks whoever is waited for.
+    const SOON: Duration = Duration::from_secs(1);
+
+    /// Five at one network interface, of which the last one has found no place for receives: what is
+    /// sent to it lies there, as a message does to a program that has ended.
+    fn with_one_that_receives_nothing(fake: &Fake) -> Vec<One> {
+        all_at(&vec![fake.doors[0].clone(); 5])
+    }
+
+    impl One {
+        /// Closes it; for how long it waited.
+        fn drain(&mut self) -> Duration {
+            let begin = Instant::now();
+            self.endpoint.drain(&mut self.shared);
+            begin.elapsed()
+        }
+    }
+
+    /// Ranks that end at once owe each other acknowledgements.
+    #[test]
+    fn an_acknowledgement_to_an_ended_program_keeps_nobody() {
+        let fake = Fake::start(1);
+        let mut all = with_one_that_receives_nothing(&fake);
+        // Beyond half of its window it asks for an acknowledgement.
+        (0..10).for_each(|n| all[4].send(0, 1, n, pattern(8, n)));
+        all[4].take_all_in(&fake);
+        all[0].take_all_in(&fake);
+        assert_eq!(all[0].under_way(), 1, "it is owed, and finds no receive");
+        all.pop();
+        fake.settle();
+        let took = all[0].drain();
+        assert!(took < SOON, "{took:?}");
+        // What came before is there.
+        for n in 0..10 {
+            let into = all[0].receive(1, 20 + n, 8);
+            assert_eq!(wait(&mut all, 0).context, 20 + n);
+            assert_eq!(into.now(), pattern(8, n));
+        }
+    }
+
+    #[test]
+    fn a_message_to_an_ended_program_fails_at_once() {
+        let fake = Fake::start(1);
+        let mut all = with_one_that_receives_nothing(&fake);
+        // More than its window: some wait for acknowledgements.
+        (0..20).for_each(|n| all[0].send(4, 1, n, pattern(8, 0)));
+        fake.settle();
+        assert!(all[0].endpoint.queued > 0);
+        all.pop();
+        fake.settle();
+        let took = all[0].drain();
+        assert!(took < SOON, "{took:?}");
+        let mut errors = all[0].errors();
+        errors.sort_unstable_by_key(|error| error.0);
+        let contexts: Vec<_> = errors.iter().map(|error| error.0).collect();
+        assert_eq!(contexts, (0..20).collect::<Vec<_>>());
+        // Of what was sent nobody knows; the rest was not.
+        let is_told = |&(_, errno, why): &(usize, i32, Why)| {
+            errno == LOST && matches!(why, Why::Unknown | Why::Departed)
+        };
+        assert!(errors.iter().all(is_told), "{errors:?}");
+    }
+
+    /// One that lives, and is not reached for a while, has all of it in the end.
+    #[test]
+    fn who_lives_is_waited_for() {
+        let fake = Fake::start(2);
+        let mut all = all(&fake);
+        fake.silence(1);
+        all[0].send(1, 1, 1, pattern(8, 3));
+        let pause = Duration::from_millis(600);
+        let took = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(pause);
+                fake.rejoin();
+            });
+            all[0].drain()
+        });
+        assert!(took > pause / 2, "{took:?}");
+        assert_eq!(all[0].errors(), []);
+        all.remove(0);
+        let into = all[0].receive(1, 2, 8);
+        assert_eq!(wait(&mut all, 0).context, 2);
+        assert_eq!(into.now(), pattern(8, 3));
+    }
+
+    /// It lives, has no receive yet, and says so at each question: nothing is given up.
+    #[test]
+    fn who_lives_without_receives_is_waited_for() {
+        let fake = Fake::start(1);
+        let mut all = with_one_that_receives_nothing(&fake);
+        all[0].send(4, 1, 1, pattern(8, 0));
+        let took = all[0].drain();
+        assert!(took > SOON, "{took:?}");
+        assert_eq!(all[0].errors(), []);
+    }
+
+    #[test]
+    fn who_says_nothing_has_not_ended() {
+        let fake = Fake::start(2);
+        let mut all = all(&fake);
+        fake.silence(1);
+        all[0].send(1, 1, 1, pattern(8, 0));
+        let took = all[0].drain();
+        assert!(took > SOON, "{took:?}");
+        assert_eq!(all[0].errors(), []);
+        // The message, one question of closing's, and those of the looks, one in two seconds.
+        assert!(all[0].under_way() <= 4, "questions accumulate");
+        // It is told as dead, not as ended.
+        assert_eq!(
+            all[0].looks(&fake, ENOUGH),
+            [(1, libc::ETIMEDOUT, Why::Unknown)]
+        );
+    }
+
+    #[test]
+    fn a_door_that_is_killed_ends_it() {
+        let mut fake = Fake::start(2);
+        let mut all = all(&fake);
+        fake.silence(1);
+        all[0].send(1, 1, 1, pattern(8, 0));
+        fake.settle();
+        fake.stop();
+        let took = all[0].drain();
+        assert!(took < SOON, "{took:?}");
+        assert_eq!(all[0].errors(), [(1, libc::ENETDOWN, Why::Unknown)]);
+    }
+}
