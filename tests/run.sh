@@ -197,7 +197,7 @@ start_checks() {
 checks() {
     local part pid status
     trap 'pkill -TERM -P "$pid"; kill -TERM "$pid" 2>/dev/null; wait "$pid"; exit 143' TERM
-    for part in "${deferred[@]}" walls; do
+    for part in walls "${deferred[@]}"; do
         # shellcheck disable=SC2016  # expanded there
         check "$part" setsid bash -c '{ echo 19 >/proc/self/autogroup; renice -n 19 -p "$$"; } >/dev/null 2>&1; exec "$@"' \
             least >"$scratch/$part.log" 2>&1 &
