@@ -491,6 +491,7 @@ phw_need cc:gcc+libc6-dev
 phw_need_cargo
 started=$(phw_ms)
 ! has_part shell || start_shell
+! has_part netns || start_build
 for part in "${parts[@]}"; do
     if [[ $part == @(clippy|docs|cargo) ]] && has_part netns; then deferred+=("$part"); else run_part "$part"; fi
 done
