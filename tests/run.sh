@@ -13,7 +13,7 @@
 # Tests of namespaces leave processors idle: clippy, docs and what cargo builds for its tests run beside them, where both are
 # wanted, and are told behind them; netem runs beside netns, too, and scripts are checked beside the first build.
 #
-# --long makes the loss test 60 s per link kind, runs dragonflies and tori under all that netem has and on both kinds of links,
+# --long makes the loss test 60 s per link kind, runs all machines under all that netem has and on both kinds of links,
 # attacks both machines on both kinds of links with four times the frames, and has programs talk over the fabric under netem, too
 # (as does PHITWIRE_LONG=1).
 # A file of tests/netns that fails beside others in the part netns may have failed for want of a processor: it is judged by a
@@ -434,11 +434,14 @@ part_netns() {
 attacked=(blackwidow-ethernet aries-udp)
 [[ ${PHITWIRE_LONG:-0} == 0 ]] || attacked+=(blackwidow-udp aries-ethernet)
 
-# All at once: user-mode Linux has one CPU, this machine likely more. The dragonfly and the torus, which are the largest,
-# on both kinds of links only with --long, which takes its time.
-netem_runs=("netem-dragonfly.sh ethernet" "netem-t3e.sh ethernet" "netem.sh udp" "netem.sh ethernet")
+# All at once: user-mode Linux has one CPU, this machine likely more. Each machine on one kind of links, and on both only with
+# --long, which takes its time.
+netem_runs=("netem-dragonfly.sh udp" "netem-t3e.sh ethernet" "netem.sh ethernet")
 netem_pids=() netem_seconds=900
-[[ ${PHITWIRE_LONG:-0} == 0 ]] || { netem_runs+=("netem-dragonfly.sh udp" "netem-t3e.sh udp" "ip.sh netem"); netem_seconds=3600; }
+[[ ${PHITWIRE_LONG:-0} == 0 ]] || {
+    netem_runs+=("netem-dragonfly.sh ethernet" "netem-t3e.sh udp" "netem.sh udp" "ip.sh netem")
+    netem_seconds=3600
+}
 start_netem() {
     local run
     (( ${#netem_pids[@]} == 0 )) || return 0
