@@ -7,6 +7,7 @@
 //!
 //! `docs/guide/src/results.md` in the guide has what they measured.
 
+pub mod commands;
 pub mod msgrate;
 pub mod plot;
 pub mod suite;

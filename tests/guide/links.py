@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Looks whether all links of the built guide lead somewhere: to files, to anchors in them, to pictures.
 
-    links.py BOOK [MARKDOWN...]
+    links.py [BOOK] [MARKDOWN...]
 
-BOOK is the directory that mdbook wrote. Of Markdown files that stand alone (README.md) relative links are looked at, too.
+BOOK is the directory that mdbook wrote. Of Markdown files relative links are followed.
 Addresses of other machines are counted, not asked for. A line for each that leads nowhere; status 1 if there is one.
 """
 
@@ -83,10 +83,13 @@ class Checker:
 
 def main():
     """The command."""
-    book = Path(sys.argv[1]).resolve()
-    files = [file for file in sorted(book.rglob("*.html")) if file.name not in ("404.html", "toc.html")]
+    files = []
+    for name in sys.argv[1:]:
+        path = Path(name).resolve()
+        pages = sorted(path.rglob("*.html")) if path.is_dir() else [path]
+        files += [page for page in pages if page.name not in ("404.html", "toc.html")]
     checker = Checker()
-    for file in files + [Path(name).resolve() for name in sys.argv[2:]]:
+    for file in files:
         for link in checker.read(file)[1]:
             checker.follow(file, link)
     checker.wrong = list(dict.fromkeys(checker.wrong))

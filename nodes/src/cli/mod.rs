@@ -35,10 +35,11 @@ mod wait;
 
 pub use lab::own_scripts as scripts;
 
+use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use miette::{IntoDiagnostic, WrapErr};
 use phitwire::net::harmless;
 use tracing_subscriber::EnvFilter;
@@ -57,8 +58,8 @@ const STATUSES: &str = "Exit status:
        that is
   141  ended before it was done because nobody reads what it prints
 
-PHITWIRE_LOG=debug says more on standard error, NO_COLOR=1 takes the colours out. The other commands
-are phitwire-msgrate and phitwire-bench, which measure.";
+PHITWIRE_LOG=debug says more on standard error, NO_COLOR=1 takes the colours out. phitwire-msgrate and
+phitwire-bench are other names of the commands that measure.";
 
 /// Routers of Cray's networks and their network interfaces on real network links.
 #[derive(Debug, Parser)]
@@ -114,9 +115,30 @@ enum Command {
     Man(pages::ManArgs),
 }
 
-/// The whole command: reads the arguments, does it, says how it went.
-pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+/// A command of another crate, which reads its own arguments.
+pub struct Tool {
+    /// The subcommand's name.
+    pub name: &'static str,
+    /// What `--help` says of it.
+    pub about: &'static str,
+    /// Its arguments, for completions and manuals.
+    pub command: fn() -> clap::Command,
+    /// Runs it with its arguments, the name first.
+    pub main: fn(Vec<OsString>) -> ExitCode,
+}
+
+/// Runs the command that the process's arguments name: one of this crate's or one of `tools`.
+pub fn main(tools: &[Tool]) -> ExitCode {
+    let mut arguments: Vec<OsString> = std::env::args_os().collect();
+    let named = arguments.get(1).cloned().unwrap_or_default();
+    if let Some(tool) = tools.iter().find(|tool| named == tool.name) {
+        arguments.drain(..1);
+        return (tool.main)(arguments);
+    }
+    let cli = match command(tools)
+        .try_get_matches_from(arguments)
+        .and_then(|matches| Cli::from_arg_matches(&matches))
+    {
         Ok(cli) => cli,
         Err(error) => return refuse(&error),
     };
@@ -149,8 +171,8 @@ pub fn main() -> ExitCode {
         Command::Plot(args) => plot::run(&args),
         Command::Schema(args) => schema::run(&args),
         Command::Lab(args) => lab::run(args),
-        Command::Completions(args) => pages::completions(Cli::command(), &args),
-        Command::Man(args) => pages::manual(Cli::command(), &args),
+        Command::Completions(args) => pages::completions(command(tools), &args),
+        Command::Man(args) => pages::manual(command(tools), &args),
     };
     match result {
         Ok(code) => code,
@@ -159,6 +181,16 @@ pub fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn command(tools: &[Tool]) -> clap::Command {
+    let all = tools.iter().map(|tool| {
+        (tool.command)()
+            .name(tool.name)
+            .bin_name(format!("phitwire {}", tool.name))
+            .about(tool.about)
+    });
+    Cli::command().subcommands(all)
 }
 
 /// Whether the user has not said otherwise: <https://no-color.org>.

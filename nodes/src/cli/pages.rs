@@ -1,6 +1,6 @@
 //! What shells and `man` are told of the commands, made from their arguments.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -86,13 +86,12 @@ fn write_pages(command: Command, directory: &Path) -> miette::Result<ExitCode> {
 
 /// For commands without subcommands of that kind: `--completions SHELL` or `--man`, alone, prints
 /// what shells and `man` are told of `command`. The status to end with, if that was asked for.
-pub fn asked(command: impl FnOnce() -> Command) -> Option<ExitCode> {
-    let mut words = std::env::args_os().skip(1);
+pub fn asked(arguments: &[OsString], command: impl FnOnce() -> Command) -> Option<ExitCode> {
+    let mut words = arguments.iter().skip(1).map(OsString::as_os_str);
     let done = match words.next()?.to_str()? {
         "--man" => page_of(command()),
         "--completions" => {
-            let shell = words.next();
-            let shell = shell.as_deref().and_then(OsStr::to_str).unwrap_or_default();
+            let shell = words.next().and_then(OsStr::to_str).unwrap_or_default();
             Shell::from_str(shell, true)
                 .map_err(|_| miette!("--completions takes bash, elvish, fish, powershell or zsh"))
                 .and_then(|shell| completions_of(&mut command(), shell))

@@ -1,13 +1,11 @@
 //! Both engines move verified frames over loopback and over veth, as UDP and as raw Ethernet.
 
-mod common;
-
 use std::net::SocketAddrV4;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use common::{
+use crate::common::{
     Take, Toy, ethernet_port, free_addresses, has_io_uring, in_namespace, ip, join_interfaces,
     own_namespace, run_toy, udp_port, wait_until,
 };

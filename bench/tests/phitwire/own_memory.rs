@@ -9,7 +9,7 @@ use std::ptr::NonNull;
 use std::thread;
 use std::time::Duration;
 
-use lab::{Lab, wait_for};
+use crate::lab::{Lab, wait_for};
 use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
 use phitwire::rng::Rng;
 use phitwire_client::door::{
@@ -18,9 +18,6 @@ use phitwire_client::door::{
 use phitwire_client::door::{OWN_END, Width};
 use phitwire_client::{Nic, Options};
 
-#[path = "common/lab.rs"]
-mod lab;
-
 const JOB: u64 = 0x0111_1111;
 const PATIENCE: Option<Duration> = Some(Duration::from_secs(30));
 const PAGE: usize = 4096;
@@ -28,7 +25,7 @@ const PAGE: usize = 4096;
 /// Two network interfaces of one Aries router.
 fn pair() -> Lab {
     let program = env!("CARGO_BIN_EXE_phitwire");
-    let text = include_str!("../../netns-scripts/topologies/aries-pair.toml");
+    let text = include_str!("../../../netns-scripts/topologies/aries-pair.toml");
     let mut lab = Lab::new(program, text, 8);
     for node in ["g0-c0s0", "nic0", "nic1"] {
         lab.start(node);
@@ -342,7 +339,11 @@ fn child(lab: &Lab, what: &str) -> (Child, u16) {
     let said = format!("{door}.handle");
     let _ = fs::remove_file(&said);
     let child = Process::new(std::env::current_exe().unwrap())
-        .args(["--exact", "a_program_with_open_memory", "--nocapture"])
+        .args([
+            "--exact",
+            "own_memory::a_program_with_open_memory",
+            "--nocapture",
+        ])
         .env(CHILD, format!("{what} {door}"))
         .stdout(Stdio::null())
         .spawn()

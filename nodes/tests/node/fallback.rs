@@ -1,8 +1,6 @@
 //! Where io_uring is forbidden, the plain engine takes its place.
 
-mod common;
-
-use common::{Take, aside, free_addresses, skip, udp_port};
+use crate::common::{Take, aside, free_addresses, skip, udp_port};
 use phitwire_nodes::io::{self, IoEngine};
 
 /// Makes `io_uring_setup` answer EPERM in the calling thread, as container run-times do. False,

@@ -1,38 +1,19 @@
 //! `phitwire-msgrate` over a lab of the toy machine: routers and network interfaces as processes,
 //! joined by UDP on loopback.
-//!
-//! The processes are this test's own binary: cargo builds `phitwire` for the tests of its own
-//! package only, and its library has the whole command.
 
-use std::process::{Command, ExitCode};
+use std::process::Command;
 
-use lab::Lab;
+use crate::lab::Lab;
 use serde_json::Value;
-
-#[path = "../../nodes/tests/common/lab.rs"]
-mod lab;
 
 /// Messages of each sender.
 const COUNT: u64 = 2_000;
 
-fn main() -> ExitCode {
-    if std::env::args()
-        .nth(1)
-        .is_some_and(|word| word == "run" || word == "wait")
-    {
-        return phitwire_nodes::cli::main();
-    }
-    a_ring_is_measured();
-    // As the other tests say it, for those who count them.
-    println!("test the_message_rate_of_a_ring_is_measured ... ok");
-    ExitCode::SUCCESS
-}
-
-fn a_ring_is_measured() {
-    let own = std::env::current_exe().expect("a process has a program");
+#[test]
+fn the_message_rate_of_a_ring_is_measured() {
     let network = phitwire::machine::generate("ring-3").expect("the toy is a machine");
     let network = network.expect("there is such a ring");
-    let mut lab = Lab::new(own, &network.write(), 18);
+    let mut lab = Lab::new(env!("CARGO_BIN_EXE_phitwire"), &network.write(), 18);
     for name in network.node_names() {
         lab.start_with(&name, " --first");
     }

@@ -3,16 +3,18 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
+use std::ffi::OsString;
+
+use crate::msgrate::{
+    ControlLab, Options, Plan, RateResult, RealClock, RunProgress, head, measure, measure_programs,
+    row, run_number, verdict,
+};
+use crate::plot;
+use crate::suite::Ending;
 use clap::{CommandFactory, Parser};
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 use miette::{IntoDiagnostic, Result, WrapErr};
 use phitwire::nic::RunPhase;
-use phitwire_bench::msgrate::{
-    ControlLab, Options, Plan, RateResult, RealClock, RunProgress, head, measure, measure_programs,
-    row, run_number, verdict,
-};
-use phitwire_bench::plot;
-use phitwire_bench::suite::Ending;
 use phitwire_nodes::cli::pages;
 use phitwire_nodes::output;
 use phitwire_nodes::stop::Stop;
@@ -20,12 +22,13 @@ use phitwire_nodes::stop::Stop;
 /// How long messages are sent one at a time, to be told beside those of a full window.
 const UNLOADED: Duration = Duration::from_millis(200);
 
-fn main() -> ExitCode {
+/// Runs the tool with its arguments, the name first.
+pub(super) fn main(arguments: Vec<OsString>) -> ExitCode {
     output::keep_lines_whole();
-    if let Some(status) = pages::asked(Options::command) {
+    if let Some(status) = pages::asked(&arguments, Options::command) {
         return status;
     }
-    let options = Options::parse();
+    let options = Options::parse_from(arguments);
     Ending::status(run(&options))
 }
 

@@ -123,7 +123,7 @@ fn one_line_of_a_hundred_megabytes_is_refused_by_its_size() {
 #[test]
 fn a_description_may_have_so_many_bytes_and_not_one_more() {
     let scratch = Scratch::new();
-    let mut text = String::from(include_str!("../../netns-scripts/topologies/pair.toml"));
+    let mut text = String::from(include_str!("../../../netns-scripts/topologies/pair.toml"));
     text.push('#');
     text.push_str(&"x".repeat(8_388_608 - text.len()));
     let exact = check(&scratch.file(text.as_bytes()), &[]);
@@ -396,7 +396,7 @@ fn a_reader_who_feeds_us_slowly_is_waited_for() {
         .spawn()
         .expect("the command runs");
     let mut stdin = child.stdin.take().expect("a pipe");
-    let text = include_bytes!("../../netns-scripts/topologies/pair.toml");
+    let text = include_bytes!("../../../netns-scripts/topologies/pair.toml");
     for part in text.chunks(64) {
         stdin.write_all(part).expect("it reads");
         stdin.flush().expect("it reads");

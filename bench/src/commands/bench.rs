@@ -4,20 +4,22 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{CommandFactory, Parser};
-use indicatif::{ProgressBar, ProgressStyle};
-use miette::{IntoDiagnostic, Result};
-use phitwire_bench::msgrate::{ControlLab, RealClock, RunError, run_number};
-use phitwire_bench::plot;
-use phitwire_bench::suite::collective::CollectiveSuite;
-use phitwire_bench::suite::goodput::{self, GoodputRow};
-use phitwire_bench::suite::point::{PointRow, PointSuite, nics_of};
-use phitwire_bench::suite::programs::ProgramSuite;
-use phitwire_bench::suite::units::UnitSuite;
-use phitwire_bench::suite::{
+use std::ffi::OsString;
+
+use crate::msgrate::{ControlLab, RealClock, RunError, run_number};
+use crate::plot;
+use crate::suite::collective::CollectiveSuite;
+use crate::suite::goodput::{self, GoodputRow};
+use crate::suite::point::{PointRow, PointSuite, nics_of};
+use crate::suite::programs::ProgramSuite;
+use crate::suite::units::UnitSuite;
+use crate::suite::{
     Benchmark, Ending, FileOptions, GoodputOptions, Options, collective_row, goodput_row, head,
     point_row, unit_row, verdict,
 };
+use clap::{CommandFactory, Parser};
+use indicatif::{ProgressBar, ProgressStyle};
+use miette::{IntoDiagnostic, Result};
 use phitwire_nodes::cli::pages;
 use phitwire_nodes::description;
 use phitwire_nodes::output;
@@ -25,12 +27,13 @@ use phitwire_nodes::run_dir::LabDir;
 use phitwire_nodes::stop::Stop;
 use serde::Serialize;
 
-fn main() -> ExitCode {
+/// Runs the tool with its arguments, the name first.
+pub(super) fn main(arguments: Vec<OsString>) -> ExitCode {
     output::keep_lines_whole();
-    if let Some(status) = pages::asked(Options::command) {
+    if let Some(status) = pages::asked(&arguments, Options::command) {
         return status;
     }
-    let options = Options::parse();
+    let options = Options::parse_from(arguments);
     Ending::status(match &options.benchmark {
         benchmark if benchmark.by_programs().is_some() => programs(benchmark),
         Benchmark::Barrier(barrier) if !barrier.unit.is_empty() => units(&options.benchmark),

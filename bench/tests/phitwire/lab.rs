@@ -1,5 +1,4 @@
 //! A lab on loopback: a directory of its own and the processes of its nodes.
-#![allow(dead_code, reason = "each test binary uses a part")]
 
 use std::net::UdpSocket;
 use std::path::PathBuf;

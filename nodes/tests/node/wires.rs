@@ -1,10 +1,8 @@
 //! Wires that die under open ports, and what full sockets drop.
 
-mod common;
-
 use std::time::{Duration, Instant};
 
-use common::{
+use crate::common::{
     Take, ethernet_port, free_addresses, has_io_uring, in_namespace, ip, join_interfaces, udp_port,
     wait_until,
 };

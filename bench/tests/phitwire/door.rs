@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use lab::{Lab, wait_for};
+use crate::lab::{Lab, wait_for};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
 use phitwire::rng::Rng;
@@ -30,15 +30,13 @@ use phitwire_client::door::{
 };
 use phitwire_client::{Error, Mapping, Nic, Options};
 
-#[path = "../../client/examples/counter.rs"]
+#[path = "../../../client/examples/counter.rs"]
 mod counter;
-#[path = "../../client/examples/halo.rs"]
+#[path = "../../../client/examples/halo.rs"]
 mod halo;
-#[path = "common/lab.rs"]
-mod lab;
-#[path = "../../client/examples/put_get.rs"]
+#[path = "../../../client/examples/put_get.rs"]
 mod put_get;
-#[path = "../../client/examples/ring.rs"]
+#[path = "../../../client/examples/ring.rs"]
 mod ring;
 
 const JOB: u64 = 0x0dd_5eed;
@@ -53,7 +51,7 @@ struct Pair {
 impl Pair {
     fn new() -> Self {
         let program = env!("CARGO_BIN_EXE_phitwire");
-        let text = include_str!("../../netns-scripts/topologies/aries-pair.toml");
+        let text = include_str!("../../../netns-scripts/topologies/aries-pair.toml");
         let mut lab = Lab::new(program, text, 8);
         for node in ["g0-c0s0", "nic0", "nic1"] {
             lab.start(node);

@@ -1,11 +1,9 @@
 //! To which hardware address an Ethernet port sends: whoever says that they are the peer is not
 //! believed, and where two do, everybody is sent to.
 
-mod common;
-
 use std::time::{Duration, Instant};
 
-use common::{ethernet_port, in_namespace, ip};
+use crate::common::{ethernet_port, in_namespace, ip};
 use phitwire::node::PortId;
 use phitwire_framing::carrier::frame::ETHERTYPE;
 use phitwire_nodes::io::{self, Backend, FrameSink, IoEngine};

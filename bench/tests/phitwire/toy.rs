@@ -1,15 +1,11 @@
 //! The toy machine, a ring, through all commands: it is known to none of them but by its line in
 //! the list of machines.
-#![cfg(feature = "toy")]
 
 use std::path::Path;
 use std::process::{Command, Output};
 
-use lab::{Lab, wait_for};
+use crate::lab::{Lab, wait_for};
 use serde_json::Value;
-
-#[path = "common/lab.rs"]
-mod lab;
 
 fn phitwire(dir: &Path, arguments: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_phitwire"));

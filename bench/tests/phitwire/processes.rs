@@ -7,14 +7,11 @@ use std::process::{Child, Command};
 use std::thread::sleep;
 use std::time::Duration;
 
-use lab::{Lab, wait_for};
+use crate::lab::{Lab, wait_for};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use phitwire::machine::blackwidow::topology::{BlackWidowSpec, read, write};
 use serde_json::Value;
-
-#[path = "common/lab.rs"]
-mod lab;
 
 /// Two processors on one router.
 fn lab() -> Lab {

@@ -1,0 +1,10 @@
+//! `phitwire msgrate` under a name of its own.
+
+use std::process::ExitCode;
+
+#[path = "../alias.rs"]
+mod alias;
+
+fn main() -> ExitCode {
+    alias::run("msgrate")
+}

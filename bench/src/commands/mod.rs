@@ -1,0 +1,26 @@
+//! The tools that measure, as commands of `phitwire`: `phitwire msgrate` and `phitwire bench`.
+//!
+//! Linking the libraries is most of a release build, so that there is one binary. `phitwire-msgrate`
+//! and `phitwire-bench` run it under their own names.
+
+use clap::CommandFactory;
+use phitwire_nodes::cli::Tool;
+
+mod bench;
+mod msgrate;
+
+/// The tools, as [`phitwire_nodes::cli::main`] takes them.
+pub const TOOLS: &[Tool] = &[
+    Tool {
+        name: "msgrate",
+        about: "Measure the message rate of a running lab, verifying every message",
+        command: crate::msgrate::Options::command,
+        main: msgrate::main,
+    },
+    Tool {
+        name: "bench",
+        about: "Measure latency, bandwidth, random updates and collective operations of a running lab",
+        command: crate::suite::Options::command,
+        main: bench::main,
+    },
+];

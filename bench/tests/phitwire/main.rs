@@ -1,0 +1,13 @@
+//! The `phitwire` command as users run it, processes and all.
+
+mod channels;
+mod descriptions;
+mod door;
+mod lab;
+#[cfg(feature = "toy")]
+mod msgrate;
+mod own_memory;
+mod processes;
+mod sim;
+#[cfg(feature = "toy")]
+mod toy;

@@ -1,7 +1,0 @@
-//! The `phitwire` command.
-
-use std::process::ExitCode;
-
-fn main() -> ExitCode {
-    phitwire_nodes::cli::main()
-}
