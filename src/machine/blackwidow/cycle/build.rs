@@ -193,6 +193,6 @@ fn shared(topology: &FoldedClos, config: &Config, destinations: Destinations) ->
                 .any(|router| router.registers.table.iter().any(|e| e.ports != 0))
         }),
     };
-    let births = Births::new(traffic, BlackWidow::message_phits(traffic), 1);
+    let births = Births::new(traffic, BlackWidow::message_phits(traffic), [1, 1]);
     Shared::new(births, destinations, traffic.request_reply, format)
 }

@@ -328,7 +328,7 @@ mod tests {
 
     #[test]
     fn a_request_that_overtakes_is_noticed() {
-        let births = Births::new(&Traffic::default(), 13, 1);
+        let births = Births::new(&Traffic::default(), 13, [1, 1]);
         let source = Source::new(1, 0, false, &births);
         let mut terminal = Terminal::new(0, 7, source);
         let mut overtaken =
