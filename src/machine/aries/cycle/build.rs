@@ -24,6 +24,7 @@ use crate::sim::direct::places::{Numbers, Places, kinds};
 use crate::sim::direct::source::Births;
 use crate::time::Time;
 use phitwire_framing::aries::flit::Routing;
+use phitwire_framing::aries::set::DATA_FLITS;
 
 type Shared = crate::sim::direct::shared::Shared<Aries>;
 
@@ -132,7 +133,11 @@ impl encoded::Nodes<Aries> for Nodes<'_> {
 
     /// Gathering a set is the link control block's own time.
     fn cycles(&self, link: usize) -> Result<u32, ConfigError> {
-        Ok(DirectLinks::cycles(self, link)? - LOAD_CYCLES as u32)
+        let gathering = match self.kind(link) {
+            Some(PortKind::Processor) => Pace::NIC.cycles_for(0, DATA_FLITS as u64),
+            _ => LOAD_CYCLES,
+        };
+        Ok(DirectLinks::cycles(self, link)? - gathering as u32)
     }
 
     fn runtime(&self, usual: Runtime) -> Runtime {

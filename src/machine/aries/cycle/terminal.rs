@@ -175,7 +175,10 @@ impl Terminal {
                 break;
             };
             let now = Pace::NIC.cycle_of(slot);
-            let (cycle, lane) = ((now - base) as usize, (slot - Pace::NIC.before(now)) as usize);
+            let (cycle, lane) = (
+                (now - base) as usize,
+                (slot - Pace::NIC.before(now)) as usize,
+            );
             let flit = packet.flits()[usize::from(*done)];
             flits[lane * size + cycle] = flit;
             sent[lane] |= 1 << cycle;

@@ -128,7 +128,11 @@ impl Columns {
     fn with_slot(&self, cycle: u64) -> u64 {
         let (slow, pace) = self.slow;
         let full = NETWORK & !slow;
-        let open = if Pace::PORT.slots_in(cycle) > 0 { full } else { 0 };
+        let open = if Pace::PORT.slots_in(cycle) > 0 {
+            full
+        } else {
+            0
+        };
         if slow != 0 && pace.slots_in(cycle) > 0 {
             return open | slow;
         }

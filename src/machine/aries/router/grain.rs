@@ -19,8 +19,8 @@ use phitwire_framing::aries::flit::Head;
 
 use super::pace::Pace;
 use super::pipeline::{
-    COLUMN_CYCLES, ColumnBufferId, FIRST_PROCESSOR_TILE, INPUT_CYCLES, NETLINK_CYCLES,
-    ROW_CYCLES, ROWS, RowBufferId, Wake,
+    COLUMN_CYCLES, ColumnBufferId, FIRST_PROCESSOR_TILE, INPUT_CYCLES, NETLINK_CYCLES, ROW_CYCLES,
+    ROWS, RowBufferId, Wake,
 };
 use super::pool::{Item, Slot};
 use super::tiles::{
@@ -255,7 +255,9 @@ impl<I: Items> Tiles<I> {
             return;
         }
         let cycles = if output < FIRST_PROCESSOR_TILE {
-            self.columns.pace(output).cycles_for(self.cycle, flits.into())
+            self.columns
+                .pace(output)
+                .cycles_for(self.cycle, flits.into())
         } else {
             flits.into()
         };

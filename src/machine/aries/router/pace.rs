@@ -123,7 +123,11 @@ mod tests {
                             cycle += 1;
                         }
                     }
-                    assert_eq!(pace.cycles_for(now, flits), cycle + 1 - now, "{now} {flits}");
+                    assert_eq!(
+                        pace.cycles_for(now, flits),
+                        cycle + 1 - now,
+                        "{now} {flits}"
+                    );
                 }
             }
         }

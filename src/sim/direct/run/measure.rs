@@ -81,6 +81,7 @@ impl<M: CycleModel> Simulation<M> {
         }
         let mut injection = Uses::default();
         let mut sending = Uses::default();
+        let mut served = Vec::new();
         for ((partition, before), after) in self
             .partitions
             .iter()
@@ -89,6 +90,7 @@ impl<M: CycleModel> Simulation<M> {
         {
             for ((terminal, before), after) in partition.terminals.iter().zip(before).zip(after) {
                 injection.add(after - before);
+                served.push((terminal.common().number, after - before));
                 let silent = partition
                     .shared
                     .destinations
@@ -101,6 +103,9 @@ impl<M: CycleModel> Simulation<M> {
         let width = full::<M>(cycles);
         report.injection_links = injection.summary(width);
         report.fairness = sending.fairness(width);
+        served.sort_unstable();
+        let served = served.into_iter().map(|(_, phits)| phits as f64 / width);
+        report.served = served.collect();
         report.ejection_links = ejection.summary(width);
         let arrived = after.tally.since(&before.tally).arrived_phits.max(1) as f64;
         report.hops_by_kind = M::LINK_KINDS

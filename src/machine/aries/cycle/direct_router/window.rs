@@ -77,7 +77,9 @@ impl Window<'_> {
     fn next_lane(&self, port: usize, used: impl Fn(&Arrivals<Aries>) -> u64) -> usize {
         let (first, count) = Aries::lanes(port);
         let lanes = self.lanes.out[first..first + count].iter();
-        let lane = lanes.take_while(|out| used(out) >> self.now & 1 != 0).count();
+        let lane = lanes
+            .take_while(|out| used(out) >> self.now & 1 != 0)
+            .count();
         debug_assert!(lane < count, "no more than the port's width");
         lane
     }

@@ -99,7 +99,10 @@ impl<I: Items> Tiles<I> {
     /// Lets every NIC use its slots of the cycle to take flits from the processor tiles of its pair.
     pub(in super::super) fn netlink_output_stage<P: Ports>(&mut self, io: &mut P) {
         let mut pending = self.netlink.outputs_active & !self.netlink.busy[1];
-        let (start, end) = (Pace::NIC.before(self.cycle), Pace::NIC.before(self.cycle + 1));
+        let (start, end) = (
+            Pace::NIC.before(self.cycle),
+            Pace::NIC.before(self.cycle + 1),
+        );
         while pending != 0 {
             let nic = below::<NICS>(pending.trailing_zeros() as usize);
             pending &= pending - 1;
@@ -165,4 +168,3 @@ impl<I: Items> Tiles<I> {
         Some(self.passes_nic(1, nic, slot, flits))
     }
 }
-
