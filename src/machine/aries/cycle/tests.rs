@@ -104,16 +104,16 @@ fn an_idle_router_has_the_latency_of_its_stages() {
 #[test]
 fn every_hop_takes_a_hundred_nanoseconds_and_its_cable() {
     // A green, a black and a blue link; a set has nine flits, so that 14 of them lose a cycle or
-    // two on every link.
-    for (shape, cycles) in [
-        ((1, 1, 2, 1, 0), 40),
-        ((1, 2, 1, 1, 0), 50),
-        ((2, 1, 1, 1, 2), 120),
+    // two on every link, and three or four on a blue one of 12.5 Gb/s.
+    for (shape, cycles, lost) in [
+        ((1, 1, 2, 1, 0), 40, 1),
+        ((1, 2, 1, 1, 0), 50, 1),
+        ((2, 1, 1, 1, 2), 120, 3),
     ] {
         let (groups, chassis, blades, nics, global) = shape;
         let topology = dragonfly(groups, chassis, blades, nics, global);
         let report = run(&topology, &config(10_000, Routing::Minimal), 1);
-        let least = ONE_ROUTER + 47 + cycles + 1;
+        let least = ONE_ROUTER + 47 + cycles + lost;
         assert_eq!(report.latency_cycles.min, least, "{shape:?}");
         assert!(
             report.latency_cycles.max <= least + 20,
