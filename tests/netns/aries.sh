@@ -58,6 +58,20 @@ is_report() { [[ -s $1 ]] && tail -n 1 "$1" | jq -e "$2" >/dev/null; }
 reroute() { manage --json >"$T_SCRATCH/report.json" && jq -c . "$T_SCRATCH/report.json" >"$T_SCRATCH/report" && none_held; }
 report_is() { is_report "$T_SCRATCH/report" "$1" || { cat "$T_SCRATCH/report"; return 1; }; }
 
+# equal_flows NAME FROM FROM TO: two network interfaces of one router that send all they can to one of another router get
+# equal shares: Jain's index of what each has had done is above 0.99.
+equal_flows() {
+    local name=$1 from=("$2" "$3") to=$4 before after jain
+    before=$(done_by "${from[@]}")
+    rate_case "$name: two flows to one network interface" 500 --from "${from[0]}" --from "${from[1]}" --to "$to" \
+        --size 64 --window 1024 --routing minimal --seconds 1
+    after=$(done_by "${from[@]}")
+    jain=$(jq -n --argjson before "$before" --argjson after "$after" \
+        '[$after, $before] | transpose | map(.[0] - .[1]) | (add * add) / (length * (map(. * .) | add))')
+    check "$name: and they are served equally (Jain $jain)" test "$(jq -n "$jain > 0.99")" == true
+}
+done_by() { for node in "$@"; do t_ctl "$node" stats --json | jq .requests_done; done | jq -sc .; }
+
 # ---- Up and down --------------------------------------------------------------------------------
 
 for kind in udp ethernet; do
@@ -66,6 +80,9 @@ for kind in udp ethernet; do
         t_up "up_$kind" "$name" --link "$kind"
         check "$name, $kind: up after $(( $(phw_ms) - begin )) ms, status.sh is content" "$PHW_SCRIPTS/status.sh" --lab "$LAB"
         rate_case "$name, $kind: puts" 500 --seconds 1 --window 64
+        if [[ $name == aries-group && $kind == udp ]]; then
+            equal_flows "$name, $kind" nic0 nic1 nic4
+        fi
         biggest=$("$PHW_SCRIPTS/status.sh" --lab "$LAB" --json | jq '[.[0].nodes[].rss_kib] | max')
         check "$name, $kind: no process is larger than 32 MiB ($biggest KiB)" test "$biggest" -le 32768
         check "$name, $kind: it goes down" "$PHW_SCRIPTS/down.sh" --lab "$LAB"

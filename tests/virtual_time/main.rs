@@ -3,6 +3,7 @@
 //! Each file is about one kind of harm. All chance comes from the seeds named in the tests.
 
 mod encoded;
+mod fairness;
 mod faults;
 mod golden;
 mod harness;

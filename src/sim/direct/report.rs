@@ -109,6 +109,8 @@ pub struct Report {
     pub other_ways: Option<(&'static str, f64)>,
     /// How evenly sources were served.
     pub fairness: Fairness,
+    /// What each terminal has sent in the measurement, as a fraction of its phit rate, by its number.
+    pub served: Vec<f64>,
     /// Packets that routers have thrown away because of a fault.
     pub discarded_packets: u64,
     /// Packets that encoded links sent again.

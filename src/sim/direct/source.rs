@@ -67,10 +67,11 @@ pub(crate) struct Births {
 
 impl Births {
     /// Births of messages of `phits` phits, replies included, where a terminal can send `rate` phits
-    /// per cycle.
-    pub(crate) fn new(traffic: &Traffic, phits: usize, rate: usize) -> Self {
-        let (phits, rate) = (phits as u64, rate as u64);
+    /// in a number of cycles.
+    pub(crate) fn new(traffic: &Traffic, phits: usize, [rate, cycles]: [u64; 2]) -> Self {
+        let phits = phits as u64;
         let (load, full) = (u64::from(traffic.load.millionths()), u64::from(Load::UNIT));
+        let full = full * cycles;
         match traffic.process {
             Process::Bernoulli => Self {
                 gap: Geometric::new(load * rate, full * phits),
@@ -78,19 +79,20 @@ impl Births {
                 spacing: 1,
                 phits,
             },
-            // A burst of B packets of p phits takes B s cycles with s = p / rate, rounded up; the
-            // silence behind it is what is missing of B p / (load rate).
-            Process::OnOff => Self {
-                gap: Geometric::new(
-                    load * rate,
-                    load * rate
-                        + u64::from(BURST_PACKETS)
-                            * (phits * full).saturating_sub(phits.div_ceil(rate) * rate * load),
-                ),
-                burst: Some(Geometric::new(1, BURST_PACKETS.into())),
-                spacing: phits.div_ceil(rate),
-                phits,
-            },
+            // A burst of B packets of p phits takes B s cycles with s = p / rate, rounded down, so
+            // that a full load can be had; the silence behind it is what is missing of
+            // B p / (load rate).
+            Process::OnOff => {
+                let spacing = (phits * cycles / rate).max(1);
+                let silence = (phits * full).saturating_sub(spacing * rate * load);
+                let silence = u64::from(BURST_PACKETS) * silence;
+                Self {
+                    gap: Geometric::new(load * rate, load * rate + silence),
+                    burst: Some(Geometric::new(1, BURST_PACKETS.into())),
+                    spacing,
+                    phits,
+                }
+            }
         }
     }
 
@@ -218,25 +220,30 @@ impl Source {
 mod tests {
     use super::*;
 
-    fn births(process: Process, millionths: u32) -> (Births, f64) {
+    fn births(process: Process, millionths: u32, rate: [u64; 2]) -> (Births, f64) {
         let traffic = Traffic {
             process,
             load: Load::from_millionths(millionths).unwrap(),
             ..Traffic::default()
         };
-        (Births::new(&traffic, 13, 1), 13.0)
+        let [phits, cycles] = rate;
+        let births = Births::new(&traffic, 13, rate);
+        (births, 13.0 * cycles as f64 / phits as f64)
     }
 
     #[test]
     fn sources_offer_the_load_that_was_asked_for() {
         for process in [Process::Bernoulli, Process::OnOff] {
-            for millionths in [1_000, 50_000, 300_000, 900_000, 1_000_000] {
-                let (births, phits) = births(process, millionths);
+            for (millionths, rate) in [1_000, 50_000, 300_000, 900_000, 1_000_000]
+                .into_iter()
+                .flat_map(|load| [(load, [1, 1]), (load, [64, 25])])
+            {
+                let (births, cycles) = births(process, millionths, rate);
                 let mut source = Source::new(7, 3, false, &births);
                 for _ in 0..40_000 {
                     source.advance(&births);
                 }
-                let load = 40_000.0 * phits / source.head().birth as f64;
+                let load = 40_000.0 * cycles / source.head().birth as f64;
                 let asked = f64::from(millionths) / 1e6;
                 assert!(
                     (load / asked - 1.0).abs() < 0.03,
@@ -266,7 +273,7 @@ mod tests {
 
     #[test]
     fn bursts_have_the_length_that_is_documented() {
-        let (births, phits) = births(Process::OnOff, 200_000);
+        let (births, phits) = births(Process::OnOff, 200_000, [1, 1]);
         let mut source = Source::new(1, 1, false, &births);
         let mut bursts = 0;
         for _ in 0..80_000 {

@@ -4,11 +4,12 @@ use super::direct_router::DirectRouter;
 use super::options::refused;
 use super::packet::request_flits;
 use super::terminal::Terminal;
-use super::{Aries, AriesOptions, Format, NIC_LANES};
+use super::{Aries, AriesOptions, Format};
 use crate::link::impair::Netem;
 use crate::machine::aries::link::AriesLinkConfig;
 use crate::machine::aries::route::registers::{AriesRegisters, PORTS, PortKind};
 use crate::machine::aries::router;
+use crate::machine::aries::router::pace::Pace;
 use crate::machine::aries::router::pipeline::LOAD_CYCLES;
 use crate::machine::aries::topology::{Dragonfly, Faults};
 use crate::net::{NodeRef, PlanError, Runtime};
@@ -16,13 +17,14 @@ use crate::nic;
 use crate::sim::direct::build::{self, DirectLinks, Windows};
 use crate::sim::direct::config::{Config, ConfigError};
 use crate::sim::direct::encoded::build as encoded;
-use crate::sim::direct::model::{CycleModel as _, Partitioned, PortUse};
+use crate::sim::direct::model::{CycleModel as _, Lanes as _, Partitioned, PortUse};
 use crate::sim::direct::partition::HELD_BACK;
 use crate::sim::direct::pattern::{Destinations, Pattern, Population, Rule};
 use crate::sim::direct::places::{Numbers, Places, kinds};
 use crate::sim::direct::source::Births;
 use crate::time::Time;
 use phitwire_framing::aries::flit::Routing;
+use phitwire_framing::aries::set::DATA_FLITS;
 
 type Shared = crate::sim::direct::shared::Shared<Aries>;
 
@@ -106,7 +108,8 @@ impl DirectLinks<Aries> for Nodes<'_> {
 
     fn connect(&self, router: &mut DirectRouter, port: usize, slot: u32, link: usize) {
         let kind = self.kind(link).unwrap_or(PortKind::Green);
-        router.connect(port, slot, self.options.cycles(kind));
+        let pace = Pace::of_port(self.topology.settings.own.rate_of(kind));
+        router.connect(port, slot, self.options.cycles(kind), pace);
     }
 }
 
@@ -130,7 +133,11 @@ impl encoded::Nodes<Aries> for Nodes<'_> {
 
     /// Gathering a set is the link control block's own time.
     fn cycles(&self, link: usize) -> Result<u32, ConfigError> {
-        Ok(DirectLinks::cycles(self, link)? - LOAD_CYCLES as u32)
+        let gathering = match self.kind(link) {
+            Some(PortKind::Processor) => Pace::NIC.cycles_for(0, DATA_FLITS as u64),
+            _ => LOAD_CYCLES,
+        };
+        Ok(DirectLinks::cycles(self, link)? - gathering as u32)
     }
 
     fn runtime(&self, usual: Runtime) -> Runtime {
@@ -213,7 +220,7 @@ fn shared(
         routing: options.routing,
         outstanding: topology.settings.outstanding as usize,
     };
-    let births = Births::new(traffic, Aries::message_phits(traffic), NIC_LANES);
+    let births = Births::new(traffic, Aries::message_phits(traffic), Aries::TERMINAL_RATE);
     let destinations = destinations(topology, config)?;
     Ok(Shared::new(
         births,

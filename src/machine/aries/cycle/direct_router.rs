@@ -16,6 +16,7 @@ use crate::kit::bits;
 use crate::machine::aries::link::{IdealEnd, SetProfile};
 use crate::machine::aries::route::registers::{AriesRegisters, FIRST_NIC_PORT, PORTS, VCS};
 use crate::machine::aries::router::grain::{Flits, Items, Packets};
+use crate::machine::aries::router::pace::Pace;
 use crate::machine::aries::router::pipeline::INPUT_CYCLES;
 use crate::machine::aries::router::{AriesCounters, Tiles};
 use crate::sim::direct::exchange::{Arrivals, Exchange};
@@ -47,7 +48,7 @@ struct Lanes {
     out: Box<[Arrivals<Aries>; LANES]>,
     /// Ports that have told a load in this window.
     told: u64,
-    /// Ports that something came back for in this window, and what; of NIC ports there are two.
+    /// Ports that something came back for in this window, and what, by lane.
     returning: u64,
     returned: Box<[[Returned; NIC_LANES]; PORTS]>,
     /// Ports whose credits of this window have been given already.
@@ -55,6 +56,9 @@ struct Lanes {
     /// The load that the other end of each port told last, before this window.
     peer_loads: [u8; PORTS],
     sent: Box<[u64; PORTS]>,
+    /// Ports whose link is slower than a full one, and its pace.
+    slow: u64,
+    slow_pace: Pace,
 }
 
 /// A router of either grain with its links.
@@ -107,6 +111,20 @@ impl Lanes {
             early: 0,
             peer_loads: [0; PORTS],
             sent: Box::new([0; PORTS]),
+            slow: 0,
+            slow_pace: Pace::PORT,
+        }
+    }
+
+    /// The pace of a port.
+    #[inline]
+    const fn pace(&self, port: usize) -> Pace {
+        if port >= FIRST_NIC_PORT {
+            Pace::NIC
+        } else if self.slow >> port & 1 != 0 {
+            self.slow_pace
+        } else {
+            Pace::PORT
         }
     }
 
@@ -134,9 +152,16 @@ impl DirectRouter {
         each!(self, router => &router.lanes)
     }
 
-    /// Joins `port` to the link end of that slot, and the next for its second lane; the link takes
-    /// `cycles` cycles.
-    pub(super) fn connect(&mut self, port: usize, slot: u32, cycles: u32) {
+    /// Joins `port` to the link end of that slot, and the next ones for its other lanes; the link
+    /// takes `cycles` cycles. Of network ports there are two paces at most: the full one and another.
+    pub(super) fn connect(&mut self, port: usize, slot: u32, cycles: u32, pace: Pace) {
+        if port < FIRST_NIC_PORT && pace != Pace::PORT {
+            each!(self, router => {
+                router.lanes.slow |= 1 << port;
+                router.lanes.slow_pace = pace;
+                router.tiles.set_slow_ports(router.lanes.slow, pace);
+            });
+        }
         let lanes = each!(self, router => &mut router.lanes);
         lanes.peers[port] = slot;
         // There, through the other end's input stages, and back.
@@ -198,7 +223,7 @@ impl<I: Items> Router<I> {
         flits: &[u64],
         size: usize,
     ) {
-        for cycle in bits(cycles[0] | cycles[1]) {
+        for cycle in bits(cycles.into_iter().fold(0, |all, lane| all | lane)) {
             for lane in 0..NIC_LANES {
                 if cycles[lane] >> cycle & 1 == 0 {
                     continue;
@@ -218,7 +243,7 @@ impl<I: Items> Router<I> {
     /// Credits that nobody can be waiting for in this window are given at once; the others each in
     /// its cycle.
     fn take_returned(&mut self, port: usize, returned: [Returned; NIC_LANES]) {
-        let cycles = returned[0].cycles | returned[1].cycles;
+        let cycles = returned.iter().fold(0, |all, lane| all | lane.cycles);
         if cycles == 0 && !returned[0].has_loads() {
             return;
         }

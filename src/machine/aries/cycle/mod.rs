@@ -3,9 +3,10 @@
 //! # Links
 //!
 //! A link carries one flit per cycle of 1.143 ns; in every tenth cycle a router's port sends none,
-//! since a set of ten flits has nine of data (white paper, "Aries Router"). A NIC's link is two
-//! lanes wide, its share of the eight processor tiles. Latencies are whole sets, so that the loads
-//! which the tenth flits carry every ten cycles stay in step: [`AriesOptions::link_cycles`].
+//! since a set of ten flits has nine of data (white paper, "Aries Router"). Where a description
+//! gives lanes 12.5 Gb/s, a port sends 45 flits in 56 cycles. A NIC's link carries 64 flits in 25
+//! cycles ([`Pace::NIC`]). Latencies are whole sets, so that the loads which the tenth flits carry
+//! every ten cycles stay in step: [`AriesOptions::link_cycles`].
 //!
 //! # Windows
 //!
@@ -35,6 +36,7 @@ use crate::link::impair::Netem;
 use crate::machine::aries::link::{AriesInput, AriesLcb};
 use crate::machine::aries::route::registers::{FIRST_NIC_PORT, NICS, PORTS, VCS};
 use crate::machine::aries::router;
+use crate::machine::aries::router::pace::Pace;
 use crate::machine::aries::router::pipeline::CYCLE_PS;
 use crate::machine::aries::topology::Dragonfly;
 use crate::node::PortId;
@@ -46,9 +48,11 @@ use crate::sim::direct::shared::Shared;
 use crate::time::Duration;
 use phitwire_framing::aries::set::DATA_FLITS;
 
-/// Lanes of a NIC's link, and flits per cycle that it carries: 10.2 GB/s against 5.25 GB/s of a
-/// processor tile (white paper, "Aries Performance").
-pub(crate) const NIC_LANES: usize = 2;
+/// Lanes of a NIC's link: the most flits that it carries in a cycle.
+pub(crate) const NIC_LANES: usize = {
+    let [flits, cycles] = Pace::NIC.ratio();
+    flits.div_ceil(cycles) as usize
+};
 /// Flits of an input buffer, all virtual channels together (128 blocks of 8).
 pub(crate) const INPUT_FLITS: u32 = 1_024;
 
@@ -172,6 +176,7 @@ impl Lanes for Aries {
 
     const CHIP_LANES: usize = FIRST_NIC_PORT + NIC_LANES * NICS;
     const TERMINAL_LANES: usize = NIC_LANES;
+    const TERMINAL_RATE: [u64; 2] = Pace::NIC.ratio();
 
     #[inline]
     fn lanes(port: usize) -> (usize, usize) {

@@ -1,4 +1,4 @@
-//! A NIC: an open-loop source, and a sink that takes two flits in every cycle.
+//! A NIC: an open-loop source, and a sink that takes what its link carries.
 
 use phitwire_framing::aries::flit::Flit;
 
@@ -7,6 +7,7 @@ use super::packet::{Assembly, Delivery, Name, Outstanding, Packet, Reply};
 use super::{Aries, INPUT_FLITS, NIC_LANES};
 use crate::kit::bits;
 use crate::machine::aries::link::{IdealEnd, SetProfile};
+use crate::machine::aries::router::pace::Pace;
 use crate::sim::direct::exchange::{Arrivals, Exchange};
 use crate::sim::direct::model::{self, PortAccount, Stream, Terminal as _};
 use crate::sim::direct::shared::{self, LastSeen};
@@ -15,7 +16,7 @@ use crate::sim::direct::source::{NEVER, Source};
 type Shared = shared::Shared<Aries>;
 type Common = shared::Common<Aries>;
 
-/// A source and sink behind one link of two lanes.
+/// A source and sink behind one link.
 #[derive(Debug)]
 pub struct Terminal {
     common: Common,
@@ -77,7 +78,7 @@ impl Terminal {
     ) -> [Returned; NIC_LANES] {
         let mut freed = [Returned::default(); NIC_LANES];
         let size = flits.len() / NIC_LANES;
-        for cycle in bits(cycles[0] | cycles[1]) {
+        for cycle in bits(cycles.into_iter().fold(0, |all, lane| all | lane)) {
             for lane in 0..NIC_LANES {
                 if cycles[lane] >> cycle & 1 == 0 {
                     continue;
@@ -161,25 +162,29 @@ impl Terminal {
             lanes: credits,
             done: 0,
         };
-        // Half cycles: lane 0 and lane 1 of cycle 0, and so on.
-        let mut half = 0;
-        while half < NIC_LANES * size {
+        let mut slot = Pace::NIC.before(base);
+        let end = Pace::NIC.before(base + size as u64);
+        while slot < end {
             if self.common.packet.is_none() {
-                match self.begin(base, half, size, &mut coming, shared) {
-                    Some(at) => half = at,
+                match self.begin(base, slot, size, &mut coming, shared) {
+                    Some(at) => slot = at,
                     None => break,
                 }
             }
             let Some((packet, done)) = &mut self.common.packet else {
                 break;
             };
-            let (cycle, lane) = (half / NIC_LANES, half % NIC_LANES);
+            let now = Pace::NIC.cycle_of(slot);
+            let (cycle, lane) = (
+                (now - base) as usize,
+                (slot - Pace::NIC.before(now)) as usize,
+            );
             let flit = packet.flits()[usize::from(*done)];
             flits[lane * size + cycle] = flit;
             sent[lane] |= 1 << cycle;
-            self.end.push(Flit::new(flit), base + cycle as u64);
+            self.end.push(Flit::new(flit), now);
             *done += 1;
-            half += 1;
+            slot += 1;
             if usize::from(*done) == packet.flits().len() {
                 self.common.packet = None;
                 shared.tally.sent_packets += 1;
@@ -189,41 +194,42 @@ impl Terminal {
         sent
     }
 
-    /// Begins the next packet in the first half cycle from `from` on in which one is there and can
-    /// be sent. `None` if there is none in the window.
+    /// Begins the next packet in the first slot of [`Pace::NIC`] from `from` on in which one is there
+    /// and can be sent. `None` if there is none in the window.
     fn begin(
         &mut self,
         base: u64,
-        from: usize,
+        from: u64,
         size: usize,
         coming: &mut Coming<'_>,
         shared: &mut Shared,
-    ) -> Option<usize> {
+    ) -> Option<u64> {
         if !self.common.is_up {
             return None;
         }
         let ready = self.due(shared);
         let lengths = [shared.format.request_flits, super::packet::REPLY_FLITS];
-        let mut half = from;
+        let end = base + size as u64;
+        let mut slot = from;
         loop {
             // Jump to where something is ready.
-            let earliest = ready[0].min(ready[1]).saturating_sub(base);
-            half = half.max(NIC_LANES * earliest.min(size as u64) as usize);
-            let cycle = half / NIC_LANES;
-            if cycle >= size {
+            let earliest = ready[0].min(ready[1]).clamp(base, end);
+            slot = slot.max(Pace::NIC.before(earliest));
+            let now = Pace::NIC.cycle_of(slot);
+            if now >= end {
                 return None;
             }
-            coming.up_to(cycle, &mut self.end);
-            let now = base + cycle as u64;
+            coming.up_to((now - base) as usize, &mut self.end);
             let may = [0, 1].map(|i| ready[i] <= now && self.end.has_credits(4 * i, lengths[i]));
             if may != [false, false] {
                 self.common.packet = Some((self.next_packet(may, shared)?, 0));
-                return Some(half);
+                return Some(slot);
             }
             // Nothing fits before credits come, or nothing else is ready before its cycle.
             let later = ready.into_iter().filter(|&ready| ready > now).min();
-            let later = later.map_or(size, |ready| (ready - base).min(size as u64) as usize);
-            half = NIC_LANES * coming.next().map_or(later, |next| next.min(later));
+            let later = later.map_or(end, |ready| ready.min(end));
+            let credit = coming.next().map_or(end, |next| base + next as u64);
+            slot = Pace::NIC.before(later.min(credit));
         }
     }
 }

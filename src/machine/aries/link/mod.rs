@@ -64,6 +64,6 @@ const _: () = assert!(FIRST_RESPONSE_VC == 4);
 /// What all links of an Aries network have in common. They have no packets of phits: for those,
 /// the longest is what fits a frame.
 pub const STANDARD: LinkStandard = LinkStandard {
-    rates: &rates::ALL,
+    rates: &rates::OF_LINKS,
     max_packet_phits: MAX_UNIT_WORDS as u8,
 };

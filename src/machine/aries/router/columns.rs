@@ -12,6 +12,7 @@ use phitwire_framing::aries::flit::Head;
 
 use super::event::AriesEvent;
 use super::grain::Items;
+use super::pace::Pace;
 use super::pipeline::{
     BUFFERS, COLUMN_CREDIT_CYCLES, ColumnBufferId, ColumnPipe, FIRST_PROCESSOR_TILE, NETWORK, ROWS,
     TILES, Wake,
@@ -73,6 +74,8 @@ pub(super) struct Columns {
     pub(super) discarding: [u64; VCS],
     /// Ports that flits were handed to since the owner last asked.
     pub(super) pushed: u64,
+    /// Network ports that keep a slower pace than the others, and which.
+    slow: (u64, Pace),
     fifos: Box<[Fifo; BUFFERS]>,
     pub(super) pipes: Box<[ColumnPipe; BUFFERS]>,
     outputs: Box<[Output; TILES]>,
@@ -93,6 +96,7 @@ impl Columns {
             moved: [0; VCS],
             discarding: [0; VCS],
             pushed: 0,
+            slow: (0, Pace::PORT),
             fifos: boxed(Fifo::EMPTY),
             pipes: boxed(ColumnPipe::new(0)),
             outputs: boxed(Output {
@@ -102,6 +106,37 @@ impl Columns {
                 current: Current::NONE,
             }),
         }
+    }
+
+    /// Has network ports keep a slower pace, since their links have no lanes that would hold flits
+    /// up.
+    pub(super) fn set_slow(&mut self, ports: u64, pace: Pace) {
+        self.slow = (ports & NETWORK, pace);
+    }
+
+    /// The pace of a network port.
+    #[inline]
+    pub(super) fn pace(&self, port: usize) -> Pace {
+        match self.slow {
+            (ports, pace) if ports >> port & 1 != 0 => pace,
+            _ => Pace::PORT,
+        }
+    }
+
+    /// Network ports that have a slot for a flit in `cycle`.
+    #[inline]
+    fn with_slot(&self, cycle: u64) -> u64 {
+        let (slow, pace) = self.slow;
+        let full = NETWORK & !slow;
+        let open = if Pace::PORT.slots_in(cycle) > 0 {
+            full
+        } else {
+            0
+        };
+        if slow != 0 && pace.slots_in(cycle) > 0 {
+            return open | slow;
+        }
+        open
     }
 
     /// Output tiles that can send something now.
@@ -186,12 +221,12 @@ impl Columns {
 }
 
 impl<I: Items> Tiles<I> {
-    /// Lets every output that can send one flit. In the last of ten cycles the links send the tenth
-    /// flit of their sets.
+    /// Lets every output that can send one flit, network ports only in cycles in which they have a
+    /// slot for one.
     pub(super) fn output_stage<P: Ports>(&mut self, io: &mut P) {
         let mut pending = self.columns.pending();
-        if self.is_tenth_cycle() {
-            pending &= !NETWORK;
+        if self.has_slots() {
+            pending &= !NETWORK | self.columns.with_slot(self.cycle);
         }
         while pending != 0 {
             let output = pending.trailing_zeros() as usize;
@@ -357,7 +392,7 @@ impl<I: Items> Tiles<I> {
                 (output, io.can_begin(output, vc, length))
             } else {
                 let port = FIRST_NIC_PORT + head.nic();
-                let (before, room) = self.netlink.output_room(output, head.nic(), length);
+                let (before, room) = self.netlink.output_room(output, head.nic());
                 (port, room && io.can_promise(port, vc, before + length))
             };
             if can {

@@ -17,9 +17,10 @@ use core::fmt::Debug;
 
 use phitwire_framing::aries::flit::Head;
 
+use super::pace::Pace;
 use super::pipeline::{
-    COLUMN_CYCLES, ColumnBufferId, FIRST_PROCESSOR_TILE, INPUT_CYCLES, LOAD_CYCLES, NETLINK_CYCLES,
-    NIC_FLITS_PER_CYCLE, ROW_CYCLES, ROWS, RowBufferId, Wake,
+    COLUMN_CYCLES, ColumnBufferId, FIRST_PROCESSOR_TILE, INPUT_CYCLES, NETLINK_CYCLES, ROW_CYCLES,
+    ROWS, RowBufferId, Wake,
 };
 use super::pool::{Item, Slot};
 use super::tiles::{
@@ -124,13 +125,6 @@ impl Items for FreePackets {
     const TIMED: bool = false;
 }
 
-/// Cycles in which `flits` flits pass, the first of them in cycle `now`, over a network port, which
-/// has no data in every tenth.
-const fn cycles_of_port(now: u64, flits: u64) -> u64 {
-    let data = LOAD_CYCLES - 1;
-    flits + (now % LOAD_CYCLES + flits - 1) / data
-}
-
 // Wires.
 impl<I: Items> Tiles<I> {
     /// The cycle by the clock of the wires between the stages. Where they take no time so much of
@@ -202,7 +196,8 @@ impl<I: Items> Tiles<I> {
     #[inline]
     pub(super) fn on_way_to_nics(&mut self, tile: usize, flits: u8) {
         if I::TIMED {
-            let due = self.cycle + NETLINK_CYCLES + u64::from(flits / NIC_FLITS_PER_CYCLE as u8);
+            let later = u64::from(flits) - Pace::NIC.cycles_for(0, flits.into());
+            let due = self.cycle + NETLINK_CYCLES + later;
             self.delay
                 .enter(due, (OUTPUT_ARRIVALS + tile) as u16, flits.into());
         } else {
@@ -210,10 +205,10 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// Whether network ports send the tenth flit of their sets in this cycle.
+    /// Whether network ports keep their pace.
     #[inline]
-    pub(super) fn is_tenth_cycle(&self) -> bool {
-        I::TIMED && self.cycle % LOAD_CYCLES == LOAD_CYCLES - 1
+    pub(super) const fn has_slots(&self) -> bool {
+        I::TIMED
     }
 }
 
@@ -260,7 +255,9 @@ impl<I: Items> Tiles<I> {
             return;
         }
         let cycles = if output < FIRST_PROCESSOR_TILE {
-            cycles_of_port(self.cycle, flits.into())
+            self.columns
+                .pace(output)
+                .cycles_for(self.cycle, flits.into())
         } else {
             flits.into()
         };
@@ -268,19 +265,20 @@ impl<I: Items> Tiles<I> {
         self.free_later(cycles, OUTPUT_FREE + output);
     }
 
-    /// An item passes between a NIC and Netlink, `way` 0 in and 1 out, behind `before` flits of
-    /// this cycle. The flits for which that way is taken in this cycle.
+    /// An item passes between a NIC and Netlink, `way` 0 in and 1 out, from the slot `slot` of
+    /// [`Pace::NIC`] on. The slot behind it.
     #[inline]
-    pub(super) fn passes_nic(&mut self, way: usize, nic: usize, before: usize, flits: u8) -> usize {
+    pub(super) fn passes_nic(&mut self, way: usize, nic: usize, slot: u64, flits: u8) -> u64 {
         if !self.takes_cycles(flits) {
-            return 1;
+            return slot + 1;
         }
-        let cycles = (before as u64 + u64::from(flits)).div_ceil(NIC_FLITS_PER_CYCLE as u64);
+        let next = slot + u64::from(flits);
+        let cycles = Pace::NIC.cycle_of(next) - self.cycle;
         if cycles > 1 {
             self.netlink.busy[way] |= 1 << nic;
             self.free_later(cycles, NIC_FREE + way * 4 + nic);
         }
-        flits.into()
+        next
     }
 
     /// A packet has passed: what it took is free again.
@@ -332,24 +330,6 @@ impl<I: Items> Tiles<I> {
                 .unload(item, |packet| io.push_packet(port, packet));
         } else {
             io.push(port, item.slot.flit());
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::cycles_of_port;
-
-    #[test]
-    fn a_packet_leaves_out_every_tenth_cycle() {
-        for now in (0..30).filter(|now| now % 10 != 9) {
-            for flits in 1..=14 {
-                let mut cycle = now;
-                for _ in 1..flits {
-                    cycle += if (cycle + 1) % 10 == 9 { 2 } else { 1 };
-                }
-                assert_eq!(cycles_of_port(now, flits), cycle + 1 - now, "{now} {flits}");
-            }
         }
     }
 }

@@ -25,6 +25,7 @@ mod load;
 mod netlink;
 mod node;
 mod outlook;
+pub(crate) mod pace;
 mod passing;
 pub mod pipeline;
 mod pool;

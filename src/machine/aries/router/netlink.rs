@@ -2,18 +2,25 @@
 //! "Aries Router").
 //!
 //! NICs 0 and 1 share the first four processor tiles, NICs 2 and 3 the others. A NIC's packets go
-//! to the tile of its pair whose input queue is emptiest, packet by packet, so that one NIC can use
-//! more than its share while the other is quiet; an ordered packet goes to the tile that its flow's
-//! hash names, so that nothing overtakes it. Towards the NICs every tile has a queue for two
-//! packets, from which each NIC takes whole packets in turn; nothing is put there for which the
+//! to the tile of its pair whose input queue is emptiest, packet by packet. The four tiles carry
+//! four flits per cycle and a NIC sends up to 2.56 ([`Pace::NIC`]), so one NIC exceeds its share
+//! of two while the other is quiet; where both wait for room, the least recently granted goes
+//! first, requests and responses apart. An ordered packet goes to the tile that its flow's hash
+//! names, so that nothing overtakes it. Towards the NICs every tile has a queue for two packets,
+//! from which each NIC takes whole packets, the tiles in turn; nothing is put there for which the
 //! NIC's link has no credits, so no packet waits behind one that cannot go.
+//!
+//! Room is always asked for a longest packet: otherwise short packets would take it piece by piece
+//! and a long one would never find enough.
 
 use phitwire_framing::aries::flit::{Flit, Head, Routing};
 
+mod to_nics;
+
 use super::grain::Items;
+use super::pace::Pace;
 use super::pipeline::{
-    FIRST_PROCESSOR_TILE, NETLINK_INPUT_FLITS, NETLINK_OUTPUT_FLITS, NIC_FLITS_PER_CYCLE,
-    PAIR_TILES,
+    FIRST_PROCESSOR_TILE, NETLINK_INPUT_FLITS, NETLINK_OUTPUT_FLITS, PAIR_TILES,
 };
 use super::pool::{Fifo, Item, Pool, Slot};
 use super::tiles::{NIC_ARRIVALS, Ports, Tiles};
@@ -74,8 +81,14 @@ pub(super) struct Netlink {
     pub(super) nics: [NicInput; NICS],
     inputs: [TileInput; PROCESSOR_TILES],
     outputs: [TileOutput; PROCESSOR_TILES],
+    /// The NIC of each pair that begins first where both can, for requests and for responses.
+    first: [[u8; 2]; NICS / 2],
+    /// Slots of [`Pace::NIC`] from which on the ways from and to each NIC are free.
+    free: [[u64; NICS]; 2],
     /// The tile (0 to 7) whose packet each NIC is taking, and how many flits of it are to come.
     serving: [(u8, u8); NICS],
+    /// The tile of its pair (0 to 3) from which each NIC took a packet last.
+    served: [u8; NICS],
     /// Flits of packets towards each NIC that its link has still to take.
     reserved: [u16; NICS],
     /// NICs that may have something to send to a tile.
@@ -115,7 +128,10 @@ impl Netlink {
                 flits: 0,
                 taken: 0,
             }; PROCESSOR_TILES],
+            first: [[0; 2], [2; 2]],
+            free: [[0; NICS]; 2],
             serving: [(NONE, 0); NICS],
+            served: [PAIR_TILES as u8 - 1; NICS],
             reserved: [0; NICS],
             inputs_active: 0,
             outputs_active: 0,
@@ -129,8 +145,13 @@ impl Netlink {
     /// Whether a flit may move in the next cycle.
     #[inline]
     pub(super) fn is_active(&self) -> bool {
-        let [from, to] = self.busy;
-        self.inputs_active & !from | self.outputs_active & !to != 0
+        self.pending_inputs() | self.outputs_active & !self.busy[1] != 0
+    }
+
+    /// NICs that may send something now.
+    #[inline]
+    pub(super) const fn pending_inputs(&self) -> u8 {
+        self.inputs_active & !self.busy[0]
     }
 
     /// A number that goes round, for ties.
@@ -208,16 +229,21 @@ impl Netlink {
         }
     }
 
-    /// The tile for a packet of `length` flits from a NIC, if one has room.
-    fn input_tile(
-        &mut self,
-        nic: usize,
-        half: usize,
-        length: u16,
-        hash: Option<u64>,
-    ) -> Option<usize> {
+    /// Whether the other NIC of the pair begins before `nic` where both can, and may have something
+    /// to begin with now.
+    #[inline]
+    fn makes_way(&self, nic: usize, half: usize) -> bool {
+        let other = nic ^ 1;
+        let is_pending = self.pending_inputs() & 1 << other != 0;
+        usize::from(self.first[nic / 2][half]) == other
+            && is_pending
+            && self.nics[other].ready >> (4 * half) & 0xf != 0
+    }
+
+    /// The tile for a packet from a NIC, if one has room.
+    fn input_tile(&mut self, nic: usize, half: usize, hash: Option<u64>) -> Option<usize> {
         let first = nic / 2 * PAIR_TILES;
-        let can = |input: &TileInput| input.writer[half] == NONE && input.room(half) >= length;
+        let can = |input: &TileInput| input.writer[half] == NONE && input.room(half) >= PACKET;
         if let Some(hash) = hash {
             let tile = first + (hash % PAIR_TILES as u64) as usize;
             return can(&self.inputs[tile]).then_some(tile);
@@ -233,92 +259,6 @@ impl Netlink {
             }
         }
         best
-    }
-
-    // The queues towards the NICs.
-
-    /// Flits that were promised to the link of `nic` already, and whether the queue of processor
-    /// tile `output` has room for a packet of `flits` flits.
-    #[inline]
-    pub(super) fn output_room(&self, output: usize, nic: usize, flits: usize) -> (usize, bool) {
-        let taken = self.outputs[(output - FIRST_PROCESSOR_TILE) % PROCESSOR_TILES].taken;
-        let room = usize::from(taken) + flits <= usize::from(NETLINK_OUTPUT_FLITS);
-        (self.reserved[below::<NICS>(nic)].into(), room)
-    }
-
-    pub(super) fn reserve_output(&mut self, output: usize, nic: usize, flits: u8) {
-        self.outputs[(output - FIRST_PROCESSOR_TILE) % PROCESSOR_TILES].taken += u16::from(flits);
-        self.reserved[below::<NICS>(nic)] += u16::from(flits);
-    }
-
-    /// An item leaves processor tile number `tile` (0 to 7).
-    #[inline]
-    pub(super) fn push(&mut self, tile: usize, item: Item, pool: &mut Pool) {
-        let output = &mut self.outputs[tile % PROCESSOR_TILES];
-        pool.push(&mut output.fifo, item);
-        self.held += 1;
-        output.flits += u16::from(item.flits());
-    }
-
-    /// Flits that left a processor tile are at the NICs' side.
-    #[inline]
-    pub(super) fn output_arrived(&mut self, tile: usize, flits: u32) {
-        self.outputs[tile % PROCESSOR_TILES].visible += flits as u16;
-        self.outputs_filled |= 1 << (tile % PROCESSOR_TILES);
-        self.wake_outputs(tile);
-    }
-
-    #[inline]
-    fn wake_outputs(&mut self, tile: usize) {
-        self.outputs_active |= 3 << (tile / PAIR_TILES * 2);
-    }
-
-    /// The link of `nic` may take a packet again.
-    #[inline]
-    pub(super) fn wake_output(&mut self, nic: usize) {
-        if self.outputs_filled != 0 {
-            self.outputs_active |= 1 << below::<NICS>(nic);
-        }
-    }
-
-    /// The tile whose packet `nic` takes next: one whose packet is all there, else one whose packet
-    /// has begun.
-    // Measured: as calls, this and two others cost one to four percent of the message rate.
-    #[inline(always)]
-    fn output_tile<P: Ports>(&mut self, nic: usize, pool: &Pool, io: &P) -> Option<(usize, u8)> {
-        let first = nic / 2 * PAIR_TILES;
-        let mut filled = u32::from(self.outputs_filled >> first) & 0xf;
-        if filled == 0 {
-            return None;
-        }
-        // The tile behind the one looked at first last time comes first.
-        let turn = self.next_turn() % PAIR_TILES;
-        filled = (filled | filled << PAIR_TILES) >> turn & 0xf;
-        let mut begun = None;
-        while filled != 0 {
-            let tile = first + (filled.trailing_zeros() as usize + turn) % PAIR_TILES;
-            filled &= filled - 1;
-            let output = &self.outputs[tile];
-            let Some(head) = pool.front(&output.fifo) else {
-                continue;
-            };
-            // The packet in the middle of which another NIC is has no head at the front.
-            if !head.is_head() || head.nic() != nic {
-                continue;
-            }
-            let port = FIRST_NIC_PORT + nic;
-            let (vc, length) = (head.vc(), head.length());
-            // A link that went down since swallows what was promised to it.
-            if !io.can_begin(port, vc, length.into()) && io.is_active(port) {
-                continue;
-            }
-            let choice = (tile, length);
-            if output.visible >= u16::from(length) {
-                return Some(choice);
-            }
-            begun.get_or_insert(choice);
-        }
-        begun
     }
 
     /// Flits in the input queues of processor tile number `tile` (0 to 7), of requests and of
@@ -349,51 +289,77 @@ impl TileInput {
 }
 
 impl<I: Items> Tiles<I> {
-    /// Lets every NIC move up to two flits to processor tiles.
+    /// Lets every NIC use its slots of the cycle to move flits to processor tiles.
     pub(super) fn netlink_input_stage<P: Ports>(&mut self, io: &mut P) {
-        let mut pending = self.netlink.inputs_active & !self.netlink.busy[0];
-        while pending != 0 {
-            let nic = below::<NICS>(pending.trailing_zeros() as usize);
-            pending &= pending - 1;
-            let mut moved = 0;
-            while moved < NIC_FLITS_PER_CYCLE {
-                let ready = self.netlink.nics[nic].ready;
-                if ready == 0 {
-                    self.netlink.inputs_active &= !(1 << nic);
-                    break;
-                }
-                // A packet goes on while it can; then comes the next channel in turn.
-                let NicInput { current, left, .. } = self.netlink.nics[nic];
-                let turn = u32::from(current) + u32::from(left[usize::from(current)] == 0);
-                let vc = ((ready.rotate_right(turn).trailing_zeros() + turn) % 8) as usize;
-                moved += self.move_from_nic(nic, vc, moved, io);
+        for pair in 0..NICS / 2 {
+            let pending = self.netlink.pending_inputs() >> (2 * pair) & 3;
+            if pending == 0 {
+                continue;
+            }
+            let nic = 2 * pair + usize::from(pending == 2);
+            // The NIC that is looked at first leaves out what the other one begins before it, and
+            // comes to that when the other one has had its chance.
+            let held = self.move_from(nic, true, io);
+            if self.netlink.pending_inputs() & 1 << (nic ^ 1) != 0 {
+                self.move_from(nic ^ 1, false, io);
+            }
+            if held {
+                self.move_from(nic, false, io);
             }
         }
     }
 
-    /// Moves an item from a NIC to a processor tile, or takes the channel out of those that are
-    /// ready; `moved` flits have moved in this cycle. The flits for which the way from the NIC is
-    /// in use in this cycle.
+    /// Lets a NIC use what is left of its slots of the cycle. Whether it has left out channels to
+    /// make way for the other NIC of its pair.
+    fn move_from<P: Ports>(&mut self, nic: usize, makes_way: bool, io: &mut P) -> bool {
+        let nic = below::<NICS>(nic);
+        let mut slot = self.netlink.free[0][nic].max(Pace::NIC.before(self.cycle));
+        let end = Pace::NIC.before(self.cycle + 1);
+        let mut held = 0;
+        while slot < end {
+            let NicInput {
+                ready,
+                current,
+                left,
+                ..
+            } = self.netlink.nics[nic];
+            if ready == 0 {
+                self.netlink.inputs_active &= !(1 << nic);
+                break;
+            }
+            let ready = ready & !held;
+            if ready == 0 {
+                break;
+            }
+            // A packet goes on while it can; then comes the next channel in turn.
+            let turn = u32::from(current) + u32::from(left[usize::from(current)] == 0);
+            let vc = ((ready.rotate_right(turn).trailing_zeros() + turn) % 8) as usize;
+            if makes_way && left[vc] == 0 && self.netlink.makes_way(nic, vc / 4) {
+                held |= 1 << vc;
+                continue;
+            }
+            slot = self.move_from_nic(nic, vc, slot, io);
+        }
+        self.netlink.free[0][nic] = slot;
+        held != 0
+    }
+
+    /// Moves an item from a NIC to a processor tile in `slot`, or takes the channel out of those that
+    /// are ready. The next free slot.
     #[inline]
-    fn move_from_nic<P: Ports>(
-        &mut self,
-        nic: usize,
-        vc: usize,
-        moved: usize,
-        io: &mut P,
-    ) -> usize {
+    fn move_from_nic<P: Ports>(&mut self, nic: usize, vc: usize, slot: u64, io: &mut P) -> u64 {
         let port = FIRST_NIC_PORT + nic;
         let state = &mut self.netlink.nics[nic];
         if state.visible[vc] == 0 {
             state.ready &= !(1 << vc);
-            return 0;
+            return slot;
         }
         let mut head = None;
         if state.left[vc] == 0 {
             head = self.begin_from_nic(nic, vc, io);
             if head.is_none() {
                 self.netlink.nics[nic].ready &= !(1 << vc);
-                return 0;
+                return slot;
             }
         }
         self.inputs.popped |= 1 << port;
@@ -402,7 +368,7 @@ impl<I: Items> Tiles<I> {
             let state = &mut self.netlink.nics[nic];
             state.visible[vc] = 0;
             state.ready &= !(1 << vc);
-            return 0;
+            return slot;
         };
         let state = &mut self.netlink.nics[nic];
         let flits = item.flits();
@@ -420,7 +386,7 @@ impl<I: Items> Tiles<I> {
             self.netlink.wake_stalled(tile);
         }
         self.reaches_tile((FIRST_PROCESSOR_TILE + tile) * VCS + half * 4, flits);
-        self.passes_nic(0, nic, moved, flits)
+        self.passes_nic(0, nic, slot, flits)
     }
 
     /// Takes a flit, or a packet, out of a NIC's queue. `left` flits of its packet are to come;
@@ -467,11 +433,12 @@ impl<I: Items> Tiles<I> {
         let hash = ordered.then(|| self.routes.flow_hash(port as u8, head));
         let (half, length) = (vc / 4, u16::from(head.length()));
         let netlink = &mut self.netlink;
-        let Some(tile) = netlink.input_tile(nic, half, length, hash) else {
+        let Some(tile) = netlink.input_tile(nic, half, hash) else {
             self.counters.netlink_stalls += 1;
             netlink.nics[nic].stalled |= 1 << vc;
             return None;
         };
+        netlink.first[nic / 2][half] = (nic ^ 1) as u8;
         let input = &mut netlink.inputs[tile];
         input.writer[half] = (nic * VCS + vc) as u8;
         input.taken[half] += length;
@@ -499,75 +466,6 @@ impl<I: Items> Tiles<I> {
             let channel = NIC_ARRIVALS + nic * VCS + vc;
             self.delay.enter(self.cycle + 1, channel as u16, 1);
         }
-    }
-
-    /// Lets every NIC take up to two flits from the processor tiles of its pair.
-    pub(super) fn netlink_output_stage<P: Ports>(&mut self, io: &mut P) {
-        let mut pending = self.netlink.outputs_active & !self.netlink.busy[1];
-        while pending != 0 {
-            let nic = below::<NICS>(pending.trailing_zeros() as usize);
-            pending &= pending - 1;
-            let mut moved = 0;
-            while moved < NIC_FLITS_PER_CYCLE {
-                match self.move_to_nic(nic, moved, io) {
-                    0 => {
-                        self.netlink.outputs_active &= !(1 << nic);
-                        break;
-                    }
-                    flits => moved += flits,
-                }
-            }
-        }
-    }
-
-    /// Hands an item to a NIC's link, behind `moved` flits of this cycle. The flits for which the
-    /// way to the NIC is in use in this cycle; 0: there is nothing now.
-    #[inline]
-    fn move_to_nic<P: Ports>(&mut self, nic: usize, moved: usize, io: &mut P) -> usize {
-        let netlink = &mut self.netlink;
-        if netlink.serving[nic].0 == NONE {
-            let Some((tile, length)) = netlink.output_tile(nic, &self.pool, io) else {
-                return 0;
-            };
-            netlink.serving[nic] = (tile as u8, length);
-        }
-        let (tile, left) = netlink.serving[nic];
-        let number = usize::from(tile) % PROCESSOR_TILES;
-        let output = &mut netlink.outputs[number];
-        if output.visible == 0 {
-            return 0;
-        }
-        let Some(item) = self.pool.pop(&mut output.fifo) else {
-            unreachable!("what is visible is in the queue");
-        };
-        netlink.held -= 1;
-        let flits = item.flits();
-        output.visible -= u16::from(flits);
-        netlink.outputs_filled &= !(u8::from(output.visible == 0) << number);
-        output.flits -= u16::from(flits);
-        output.taken -= u16::from(flits);
-        netlink.reserved[nic] -= u16::from(flits);
-        let room = NETLINK_OUTPUT_FLITS - output.taken;
-        let last = left == flits;
-        netlink.serving[nic] = if last {
-            (NONE, 0)
-        } else {
-            (tile, left - flits)
-        };
-        if last {
-            // The next packet of the tile may be for the other NIC, and what waits at any tile of
-            // the pair may have waited for this packet's flits to become the link's.
-            netlink.wake_outputs(number);
-            let first = FIRST_PROCESSOR_TILE + number / PAIR_TILES * PAIR_TILES;
-            self.columns.wake(0xf << first);
-        } else if room >= PACKET {
-            self.columns.wake(1 << (FIRST_PROCESSOR_TILE + number));
-        }
-        if item.slot.is_head() && self.watch.is_some() {
-            self.watch_to_nic(number, nic, item.slot);
-        }
-        self.push_to(FIRST_NIC_PORT + nic, item, io);
-        self.passes_nic(1, nic, moved, flits)
     }
 }
 

@@ -1,44 +1,118 @@
 use phitwire_framing::aries::flit::{Head, Routing};
 
+use crate::chip::{Grain, RouterClock};
+use crate::machine::aries::route::harness::Machine;
 use crate::machine::aries::route::registers::FIRST_NIC_PORT;
-use crate::machine::aries::router::harness::{Bench, request, router};
+use crate::machine::aries::router::core::Core;
+use crate::machine::aries::router::harness::{Bench, GRAINS, request, router};
 
 fn to_nic(nic: u8, id: u16) -> Head {
     request((0, 0), nic, Routing::Adaptive0, 14, id)
 }
 
-/// Cycles from the first to the last flit at a port.
-fn span(bench: &Bench, port: usize) -> u64 {
-    let sent = &bench.sent[port];
-    sent[sent.len() - 1].0 - sent[0].0 + 1
+/// The grains whose cycles take their time.
+const PACED_GRAINS: [(Grain, RouterClock); 2] = [GRAINS[0], GRAINS[1]];
+/// A port to router 1 of the group.
+const GREEN: usize = 0;
+
+fn bench_of(grain: Grain) -> Bench {
+    Bench {
+        packets_whole: grain == Grain::Packet,
+        ..Bench::default()
+    }
 }
 
+/// 2.56 flits per cycle, which are more than its half of the pair's four tiles.
 #[test]
-fn one_nic_uses_two_flits_per_cycle_in_and_out() {
-    let (mut core, mut bench) = router();
-    for id in 0..100 {
-        bench.send(&mut core, FIRST_NIC_PORT, to_nic(3, id));
+fn a_nic_exceeds_its_share_in_and_out_while_the_other_is_quiet() {
+    for (grain, clock) in PACED_GRAINS {
+        let mut core = Core::new(Machine::small().registers((0, 0)), grain, clock);
+        let mut bench = bench_of(grain);
+        for id in 0..400 {
+            bench.send(&mut core, FIRST_NIC_PORT, to_nic(3, id));
+        }
+        core.run(&mut bench);
+        let out = FIRST_NIC_PORT + 3;
+        assert_eq!(bench.packets(out).len(), 400);
+        let span = bench.sent[out].last().expect("sent").0 - bench.sent[out][0].0;
+        let least = 399 * 14 * 25 / 64;
+        assert!(
+            (least..least + 40).contains(&span),
+            "{grain:?}: 5,600 flits in {span} cycles"
+        );
     }
-    core.run(&mut bench);
-    let out = FIRST_NIC_PORT + 3;
-    assert_eq!(bench.packets(out).len(), 100);
-    let span = span(&bench, out);
-    assert!((700..740).contains(&span), "1,400 flits in {span} cycles");
 }
 
 #[test]
 fn two_nics_of_a_pair_share_four_tiles() {
-    let (mut core, mut bench) = router();
-    for id in 0..100 {
+    for (grain, clock) in PACED_GRAINS {
+        let mut core = Core::new(Machine::small().registers((0, 0)), grain, clock);
+        let mut bench = bench_of(grain);
+        for id in 0..100 {
+            for nic in 0..2 {
+                bench.send(&mut core, FIRST_NIC_PORT + nic, to_nic(2 + nic as u8, id));
+            }
+        }
+        core.run(&mut bench);
+        for out in [FIRST_NIC_PORT + 2, FIRST_NIC_PORT + 3] {
+            assert_eq!(bench.packets(out).len(), 100);
+            let sent = &bench.sent[out];
+            let span = sent[sent.len() - 1].0 - sent[0].0 + 1;
+            assert!((700..800).contains(&span), "1,400 flits in {span} cycles");
+        }
+    }
+}
+
+/// Packets of NICs 0 and 1 to another router, so many that its link is the bottleneck: how many of
+/// each have left when the first one has no more.
+fn served(
+    (grain, clock): (Grain, RouterClock),
+    lengths: [u8; 2],
+    routing: Routing,
+    responses: [bool; 2],
+) -> [usize; 2] {
+    const PACKETS: u16 = 300;
+    let mut core = Core::new(Machine::small().registers((0, 0)), grain, clock);
+    let mut bench = bench_of(grain);
+    bench.inactive = !(1 << GREEN | 0xf << FIRST_NIC_PORT);
+    for id in 0..PACKETS {
         for nic in 0..2 {
-            bench.send(&mut core, FIRST_NIC_PORT + nic, to_nic(2 + nic as u8, id));
+            let head = request((0, 1), 0, routing, lengths[nic], id | (nic as u16) << 10);
+            bench.send(&mut core, FIRST_NIC_PORT + nic, head);
+            if responses[nic] {
+                let head = request((0, 1), 0, routing, 1, 1 << 11).with_vc(4);
+                bench.send(&mut core, FIRST_NIC_PORT + nic, head);
+            }
         }
     }
     core.run(&mut bench);
-    for out in [FIRST_NIC_PORT + 2, FIRST_NIC_PORT + 3] {
-        assert_eq!(bench.packets(out).len(), 100);
-        let span = span(&bench, out);
-        assert!((700..800).contains(&span), "1,400 flits in {span} cycles");
+    let requests = bench.heads(GREEN).into_iter().filter(|head| head.vc() < 4);
+    let mut counts = [0; 2];
+    for head in requests {
+        counts[usize::from(head.packet_id() >> 10 & 1)] += 1;
+        if counts.contains(&usize::from(PACKETS)) {
+            break;
+        }
+    }
+    counts
+}
+
+/// The one link takes what four tiles offer in turn, and Netlink serves the NICs in turn: whatever
+/// their packets are long, and whatever else they send.
+#[test]
+fn two_nics_at_one_link_are_served_in_turn() {
+    for grain in GRAINS {
+        for routing in [Routing::Minimal, Routing::Ordered] {
+            for lengths in [[14, 14], [14, 3], [3, 14], [1, 14]] {
+                for responses in [[false, false], [true, false], [false, true]] {
+                    let [a, b] = served(grain, lengths, routing, responses);
+                    assert!(
+                        a.abs_diff(b) <= 24,
+                        "{grain:?} {routing:?} {lengths:?} {responses:?}: {a} and {b}"
+                    );
+                }
+            }
+        }
     }
 }
 

@@ -29,9 +29,6 @@ pub const COLUMNS: usize = 8;
 pub const FIRST_PROCESSOR_TILE: usize = NETWORK_PORTS;
 /// Processor tiles that a pair of NICs shares.
 pub const PAIR_TILES: usize = 4;
-/// Flits per cycle in each direction between Netlink and a NIC: 10.2 GB/s against the 5.25 GB/s of
-/// a tile.
-pub const NIC_FLITS_PER_CYCLE: usize = 2;
 
 /// Picoseconds of a cycle: 875 MHz (white paper, "Aries Performance"), which is 1142.86.
 pub const CYCLE_PS: u64 = 1_143;

@@ -23,6 +23,7 @@ use super::grain::{Flits, Items};
 use super::input::Inputs;
 use super::load::Loads;
 use super::netlink::Netlink;
+use super::pace::Pace;
 use super::pipeline::{BUFFERS, INPUT_CYCLES, NETLINK_CYCLES, ROWS, TILE_VCS, TILES, Wake};
 use super::pool::Pool;
 use super::rows::Rows;
@@ -38,8 +39,8 @@ use crate::trace::Watch;
 /// The router core's view of its links: input queues on one side, output port logic on the other.
 ///
 /// `port` is below [`PORTS`] and `vc` below [`VCS`]. Network ports (0 to 39) are read from and
-/// pushed to at most once per cycle, NIC ports (40 to 43) at most
-/// [`NIC_FLITS_PER_CYCLE`](super::pipeline::NIC_FLITS_PER_CYCLE) times.
+/// pushed to at most once per cycle, NIC ports (40 to 43) as often as
+/// [`Pace::NIC`](super::pace::Pace::NIC) has slots.
 pub trait Ports {
     /// The flit at the front of an input queue.
     fn front(&self, port: usize, vc: usize) -> Option<Flit>;
@@ -213,6 +214,12 @@ impl<I: Items> Tiles<I> {
     pub(super) fn apply(&mut self, registers: AriesRegisters) {
         self.routes = Routes::new(registers);
         self.configure();
+    }
+
+    /// Has network ports, one bit each, keep that pace instead of the full one: for links that have
+    /// no lanes of their own to hold flits up.
+    pub fn set_slow_ports(&mut self, ports: PortMask, pace: Pace) {
+        self.columns.set_slow(ports, pace);
     }
 
     /// Derives what follows from the registers.

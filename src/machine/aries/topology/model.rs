@@ -210,6 +210,17 @@ impl Default for DragonflyLanes {
     }
 }
 
+impl DragonflyLanes {
+    /// Rate of a lane of a link of that kind.
+    pub const fn rate_of(&self, kind: PortKind) -> LaneRate {
+        match kind {
+            PortKind::Processor => rates::NIC,
+            PortKind::Green | PortKind::Black => self.rate,
+            PortKind::Blue => self.global_rate,
+        }
+    }
+}
+
 /// A lane rate in Gb/s.
 pub(super) fn gbps(rate: LaneRate) -> f64 {
     rate.bits_per_second() as f64 / 1e9

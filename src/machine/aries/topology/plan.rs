@@ -100,10 +100,8 @@ impl Dragonfly {
         };
         // Six bits are too few where frames overtake each other.
         sets.full_numbers |= runtime.real_wires || runtime.frames_overtake;
-        let rate = match self.kind(link) {
-            Some(PortKind::Blue) => settings.own.global_rate,
-            _ => settings.own.rate,
-        };
+        let kind = self.kind(link).unwrap_or(PortKind::Green);
+        let rate = settings.own.rate_of(kind);
         let registers = LcbRegisters {
             max_degrades: settings.own.degrades_allowed,
             ..LcbRegisters::default()

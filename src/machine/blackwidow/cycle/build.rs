@@ -70,6 +70,17 @@ impl Nodes<'_> {
     fn prepare(&self, config: &Config, partitions: usize) -> Result<(Places, Shared), ConfigError> {
         self.options.validate()?;
         config.validate(BlackWidow::MAX_MESSAGE_BYTES)?;
+        let bytes = config.traffic.message_bytes;
+        let (phits, most) = (
+            write_phits(bytes.into()),
+            self.topology.settings.own.max_packet_phits,
+        );
+        if phits > usize::from(most) {
+            return Err(ConfigError::Refused(format!(
+                "a message of {bytes} bytes is a packet of {phits} phits, and `max_packet_phits` of \
+                 the network is {most}: send less, or raise it"
+            )));
+        }
         let wiring = ClosWiring::new(self.topology);
         let destinations = destinations(&config.traffic, self.topology, &wiring, config.seed)?;
         let places = places(self.topology, &wiring, partitions);
@@ -103,7 +114,8 @@ impl DirectLinks<BlackWidow> for Nodes<'_> {
     }
 
     fn attach(&self, terminal: &mut Terminal, link: usize) {
-        terminal.set_pace(Pace::of(self.link(link).rate));
+        let max_packet_phits = self.topology.settings.own.max_packet_phits;
+        terminal.set_link(Pace::of(self.link(link).rate), max_packet_phits);
     }
 }
 
@@ -132,7 +144,9 @@ pub(super) fn direct(
     let nodes = Nodes { topology, options };
     let (places, shared) = nodes.prepare(config, partitions)?;
     let registers = topology.all_chip_registers().into_iter();
-    let routers = registers.map(DirectRouter::new).collect();
+    let most = topology.settings.own.max_packet_phits;
+    let routers = registers.map(|own| DirectRouter::new(own, most));
+    let routers = routers.collect();
     let made = (routers, terminals(&places, (config.seed, 0), &shared));
     let (window, longest) = length::window_and_longest(topology, options);
     let windows = Windows {
@@ -186,6 +200,7 @@ fn shared(topology: &FoldedClos, config: &Config, destinations: Destinations) ->
     let format = Format {
         numbers: topology.processors.iter().map(|p| p.number).collect(),
         request_phits: write_phits(usize::from(traffic.message_bytes)),
+        outstanding: (topology.settings.outstanding / u32::from(topology.slices.max(1))).max(1),
         seal: Seal::Key,
         hashed_ways: topology.chips.iter().any(|chip| {
             chip.routers
@@ -193,6 +208,6 @@ fn shared(topology: &FoldedClos, config: &Config, destinations: Destinations) ->
                 .any(|router| router.registers.table.iter().any(|e| e.ports != 0))
         }),
     };
-    let births = Births::new(traffic, BlackWidow::message_phits(traffic), 1);
+    let births = Births::new(traffic, BlackWidow::message_phits(traffic), [1, 1]);
     Shared::new(births, destinations, traffic.request_reply, format)
 }

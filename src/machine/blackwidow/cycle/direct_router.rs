@@ -143,9 +143,9 @@ impl Window<'_> {
 }
 
 impl Lanes {
-    fn new() -> Self {
+    fn new(max_packet_phits: u8) -> Self {
         Self {
-            ends: IdealEnds::default(),
+            ends: IdealEnds::for_packets(max_packet_phits),
             coming: Box::new([0; 2 * PORTS]),
             peers: Box::new([NO_SLOT; PORTS]),
             down: 0,
@@ -157,10 +157,11 @@ impl Lanes {
 }
 
 impl DirectRouter {
-    pub(crate) fn new(registers: ChipRegisters) -> Self {
+    /// A chip whose links take packets up to that many phits.
+    pub(crate) fn new(registers: ChipRegisters, max_packet_phits: u8) -> Self {
         Self {
             core: Core::new(registers),
-            lanes: Lanes::new(),
+            lanes: Lanes::new(max_packet_phits),
             received: 0,
             forwarded: 0,
             wake_cycles: 0,

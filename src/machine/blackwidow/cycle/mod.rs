@@ -53,6 +53,8 @@ pub struct Format {
     /// Number of each processor.
     numbers: Vec<u16>,
     request_phits: usize,
+    /// Requests that a processor may have outstanding in a slice when it waits for replies.
+    outstanding: u32,
     seal: Seal,
     /// Whether the hash bits decide the way of a request, and with it which requests stay in order.
     pub(super) hashed_ways: bool,

@@ -1,6 +1,6 @@
 //! A processor's port: an open-loop source and a sink that takes a phit in every cycle.
 
-use phitwire_framing::yarc::packet::{HASH_MASK, Vc};
+use phitwire_framing::yarc::packet::{HASH_MASK, MAX_PACKET_PHITS, Vc};
 use phitwire_framing::yarc::phit::{CONTENT_MASK, Phit};
 
 use super::BlackWidow;
@@ -11,7 +11,7 @@ use crate::machine::blackwidow::link::{OutputCredits, ideal_credits};
 use crate::sim::direct::exchange::{Arrivals, Exchange};
 use crate::sim::direct::model::{self, PortAccount, Stream, Terminal as _};
 use crate::sim::direct::shared::{self, LastSeen};
-use crate::sim::direct::source::Source;
+use crate::sim::direct::source::{NEVER, Source};
 
 type Shared = shared::Shared<BlackWidow>;
 type Common = shared::Common<BlackWidow>;
@@ -26,6 +26,8 @@ pub struct Terminal {
     assembly: Assembly,
     /// Of the link towards the router.
     pace: Pace,
+    /// Requests that were not answered, where they are.
+    outstanding: u32,
     /// By source and hash bits.
     last_seen: LastSeen,
 }
@@ -52,16 +54,18 @@ impl Terminal {
         Self {
             common: Common::new(number, source),
             processor,
-            credits: ideal_credits(),
+            credits: ideal_credits(MAX_PACKET_PHITS as u8),
             assembly: Assembly::default(),
             pace: Pace::default(),
+            outstanding: 0,
             last_seen: LastSeen::new(),
         }
     }
 
-    /// Puts it behind a link of that pace.
-    pub(super) fn set_pace(&mut self, pace: Pace) {
+    /// Puts it behind a link of that pace and with that longest packet.
+    pub(super) fn set_link(&mut self, pace: Pace, max_packet_phits: u8) {
         self.pace = pace;
+        self.credits = ideal_credits(max_packet_phits);
     }
 
     /// Takes the phits of a window; the cycles in which places became free again, per virtual
@@ -98,6 +102,9 @@ impl Terminal {
                 Vc::Request => witness.arrived(name.source.into(), name.dest.into(), born, now),
                 Vc::Response => witness.answered(name.dest.into(), born, now),
             }
+        }
+        if name.vc == Vc::Response {
+            self.outstanding = self.outstanding.saturating_sub(1);
         }
         if name.vc == Vc::Request {
             let hash = if shared.format.hashed_ways { hash } else { 0 };
@@ -255,7 +262,15 @@ impl model::Terminal<BlackWidow> for Terminal {
         account
     }
 
+    fn request_due(&self, shared: &Shared) -> u64 {
+        match shared.request_reply && self.outstanding >= shared.format.outstanding {
+            true => NEVER,
+            false => self.common.source.head().birth,
+        }
+    }
+
     fn next_request(&mut self, shared: &mut Shared) -> Packet {
+        self.outstanding += u32::from(shared.request_reply);
         let head = self.common.source.head();
         let (to, hash) =
             self.common
@@ -328,7 +343,7 @@ mod tests {
 
     #[test]
     fn a_request_that_overtakes_is_noticed() {
-        let births = Births::new(&Traffic::default(), 13, 1);
+        let births = Births::new(&Traffic::default(), 13, [1, 1]);
         let source = Source::new(1, 0, false, &births);
         let mut terminal = Terminal::new(0, 7, source);
         let mut overtaken =

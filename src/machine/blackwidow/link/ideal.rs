@@ -16,10 +16,10 @@ const PACKET_PHITS: u32 = MAX_PACKET_PHITS as u32;
 
 type IdealRing = PhitRing<[Phit; INPUT_PHITS as usize]>;
 
-/// Credits for all places of the input queue at the other end of an ideal link: the sending half
-/// of one of the [`IdealEnds`].
-pub fn ideal_credits() -> OutputCredits {
-    let mut credits = OutputCredits::new([INPUT_PHITS; 2], PACKET_PHITS);
+/// Credits for all places of the input queue at the other end of an ideal link, for packets up to
+/// `max_packet_phits`: the sending half of one of the [`IdealEnds`].
+pub fn ideal_credits(max_packet_phits: u8) -> OutputCredits {
+    let mut credits = OutputCredits::new([INPUT_PHITS; 2], max_packet_phits.into());
     for vc in Vc::ALL {
         credits.give(vc, INPUT_PHITS);
     }
@@ -55,7 +55,7 @@ impl<const PORTS: usize> Default for IdealEnds<PORTS> {
         };
         Self {
             rings: [rings(), rings()],
-            credits: Box::new(array::from_fn(|_| ideal_credits())),
+            credits: Box::new(array::from_fn(|_| ideal_credits(PACKET_PHITS as u8))),
             coming: 0,
             refused: 0,
         }
@@ -63,6 +63,15 @@ impl<const PORTS: usize> Default for IdealEnds<PORTS> {
 }
 
 impl<const PORTS: usize> IdealEnds<PORTS> {
+    /// Ends of idle links whose longest packet has that many phits.
+    pub fn for_packets(max_packet_phits: u8) -> Self {
+        let credits = array::from_fn(|_| ideal_credits(max_packet_phits));
+        Self {
+            credits: Box::new(credits),
+            ..Self::default()
+        }
+    }
+
     #[inline]
     fn ring(&self, port: usize, vc: Vc) -> &IdealRing {
         &self.rings[vc.index()][below::<PORTS>(port)]
@@ -231,7 +240,7 @@ mod tests {
     fn the_queue_is_as_deep_as_that_of_the_chips_own_links() {
         let offered = LinkProfile::paper().input_phits_per_vc;
         assert_eq!(offered + PACKET_PHITS, INPUT_PHITS);
-        let credits = ideal_credits();
+        let credits = ideal_credits(PACKET_PHITS as u8);
         assert_eq!(
             Vc::ALL.map(|vc| credits.available(vc)),
             [INPUT_PHITS; 2],

@@ -142,7 +142,7 @@ fn shared(
     };
     let [request, response] = format.commands().map(|command| command.flits());
     let flits = request + usize::from(traffic.request_reply) * response;
-    let births = Births::new(traffic, flits, 1);
+    let births = Births::new(traffic, flits, [1, 1]);
     Ok(Shared::new(births, to, traffic.request_reply, format))
 }
 

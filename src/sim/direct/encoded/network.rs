@@ -5,7 +5,7 @@ use super::build::{Nodes, encoded};
 use crate::link::impair::Netem;
 use crate::net::{Network, NodeRef};
 use crate::sim::direct::config::{Config, ConfigError};
-use crate::sim::direct::model::{CycleModel, Partitioned};
+use crate::sim::direct::model::{CycleModel, Lanes as _, Partitioned};
 use crate::sim::direct::partition::HELD_BACK;
 use crate::sim::direct::pattern::{Destinations, Population};
 use crate::sim::direct::places::{Numbers, Places, ends, kinds};
@@ -65,7 +65,7 @@ pub(crate) fn partitioned<M: CycleModel>(
         grid: None,
     };
     let to = Destinations::new(traffic, population, seed, |_, _| None)?;
-    let births = Births::new(traffic, M::message_phits(traffic), 1);
+    let births = Births::new(traffic, M::message_phits(traffic), M::Direct::TERMINAL_RATE);
     let shared = Shared::new(births, to, traffic.request_reply, format);
     let terminals = places.terminals(|number| {
         let number = number as u64;

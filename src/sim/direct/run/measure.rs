@@ -18,7 +18,7 @@ impl<M: CycleModel> Simulation<M> {
         let cycles = self.cycle - self.began;
         let tally = after.tally.since(&before.tally);
         let growth = after.backlog as f64 - before.backlog as f64;
-        let per_terminal = cycles as f64 * self.senders as f64 * M::Direct::TERMINAL_LANES as f64;
+        let per_terminal = full::<M>(cycles) * self.senders as f64;
         let message = self.message_phits() as f64;
         let born = tally.requests_sent as f64 + growth + tally.replies_sent as f64
             - tally.replies_made as f64;
@@ -81,6 +81,7 @@ impl<M: CycleModel> Simulation<M> {
         }
         let mut injection = Uses::default();
         let mut sending = Uses::default();
+        let mut served = Vec::new();
         for ((partition, before), after) in self
             .partitions
             .iter()
@@ -89,6 +90,7 @@ impl<M: CycleModel> Simulation<M> {
         {
             for ((terminal, before), after) in partition.terminals.iter().zip(before).zip(after) {
                 injection.add(after - before);
+                served.push((terminal.common().number, after - before));
                 let silent = partition
                     .shared
                     .destinations
@@ -98,9 +100,12 @@ impl<M: CycleModel> Simulation<M> {
                 }
             }
         }
-        let width = cycles * M::Direct::TERMINAL_LANES as u64;
+        let width = full::<M>(cycles);
         report.injection_links = injection.summary(width);
         report.fairness = sending.fairness(width);
+        served.sort_unstable();
+        let served = served.into_iter().map(|(_, phits)| phits as f64 / width);
+        report.served = served.collect();
         report.ejection_links = ejection.summary(width);
         let arrived = after.tally.since(&before.tally).arrived_phits.max(1) as f64;
         report.hops_by_kind = M::LINK_KINDS
@@ -110,7 +115,7 @@ impl<M: CycleModel> Simulation<M> {
             .collect();
         let links = M::LINK_KINDS.iter().zip(uses);
         report.links = links
-            .map(|(&kind, uses)| (kind, uses.summary(cycles)))
+            .map(|(&kind, uses)| (kind, uses.summary(cycles as f64)))
             .collect();
     }
 
@@ -168,6 +173,12 @@ impl<M: CycleModel> Simulation<M> {
     }
 }
 
+/// Phits that a terminal can send in that many cycles.
+fn full<M: CycleModel>(cycles: u64) -> f64 {
+    let [phits, of_cycles] = M::Direct::TERMINAL_RATE;
+    (cycles * phits) as f64 / of_cycles as f64
+}
+
 /// The share of decisions that fell for other ways than the first, where there is a choice.
 fn other_ways(before: [u64; 2], after: [u64; 2]) -> Option<f64> {
     let [first, other] = [0, 1].map(|i| after[i] - before[i]);
@@ -194,18 +205,19 @@ impl Uses {
         self.max = self.max.max(phits);
     }
 
-    fn summary(&self, cycles: u64) -> LinkUse {
-        let cycles = cycles.max(1) as f64;
+    /// As parts of `full`, the phits that one could have sent.
+    fn summary(&self, full: f64) -> LinkUse {
+        let full = full.max(1.0);
         LinkUse {
             links: self.count,
-            min: self.min.unwrap_or(0) as f64 / cycles,
-            mean: self.sum as f64 / (self.count.max(1) as f64 * cycles),
-            max: self.max as f64 / cycles,
+            min: self.min.unwrap_or(0) as f64 / full,
+            mean: self.sum as f64 / (self.count.max(1) as f64 * full),
+            max: self.max as f64 / full,
         }
     }
 
-    fn fairness(&self, cycles: u64) -> Fairness {
-        let LinkUse { min, max, .. } = self.summary(cycles);
+    fn fairness(&self, full: f64) -> Fairness {
+        let LinkUse { min, max, .. } = self.summary(full);
         let sum = self.sum as f64;
         let jain = if self.squares == 0 {
             1.0

@@ -8,7 +8,8 @@ use super::{Aries, Lanes};
 use crate::kit::bits;
 use crate::machine::aries::route::registers::FIRST_NIC_PORT;
 use crate::machine::aries::router::Ports;
-use crate::machine::aries::router::pipeline::LOAD_CYCLES;
+use crate::machine::aries::router::pace::Pace;
+use crate::sim::direct::exchange::Arrivals;
 use crate::sim::direct::model::{Lanes as _, NO_SLOT};
 
 /// Cycles of a window, one bit each, up to and including `now`.
@@ -71,6 +72,18 @@ impl Window<'_> {
         self.base + self.now as u64
     }
 
+    /// The first lane of a port on which there is nothing in this cycle.
+    #[inline]
+    fn next_lane(&self, port: usize, used: impl Fn(&Arrivals<Aries>) -> u64) -> usize {
+        let (first, count) = Aries::lanes(port);
+        let lanes = self.lanes.out[first..first + count].iter();
+        let lane = lanes
+            .take_while(|out| used(out) >> self.now & 1 != 0)
+            .count();
+        debug_assert!(lane < count, "no more than the port's width");
+        lane
+    }
+
     /// Puts a flit on a lane of a port's link in a cycle of this window.
     #[inline]
     fn put(&mut self, port: usize, lane: usize, now: u32, flit: u64) {
@@ -85,7 +98,7 @@ impl Window<'_> {
     pub(super) fn free(&mut self, ports: u64) {
         for port in bits(ports) {
             let mut freeing = self.lanes.freeing[port];
-            let (first, count) = Aries::lanes(port);
+            let (first, _) = Aries::lanes(port);
             let end = self.base + self.size as u64;
             while freeing.left > 0 && freeing.cycle < end {
                 let out = &mut self.lanes.out[first + usize::from(freeing.lane)];
@@ -93,7 +106,7 @@ impl Window<'_> {
                 out.credits.credit(now, freeing.vc.into());
                 freeing.left -= 1;
                 freeing.lane += 1;
-                if usize::from(freeing.lane) == count {
+                if u64::from(freeing.lane) >= slots_in(port, freeing.cycle) {
                     (freeing.lane, freeing.cycle) = (0, freeing.cycle + 1);
                 }
             }
@@ -116,13 +129,11 @@ impl Window<'_> {
                 let now = (leaving.cycle - self.base) as u32;
                 self.put(port, leaving.lane.into(), now, flit);
                 leaving.from += 1;
-                if port >= FIRST_NIC_PORT && leaving.lane == 0 {
-                    leaving.lane = 1;
-                    continue;
-                }
-                (leaving.lane, leaving.cycle) = (0, leaving.cycle + 1);
-                if port < FIRST_NIC_PORT && leaving.cycle % LOAD_CYCLES == LOAD_CYCLES - 1 {
-                    leaving.cycle += 1;
+                leaving.lane += 1;
+                let pace = self.lanes.pace(port);
+                if u64::from(leaving.lane) >= pace.slots_in(leaving.cycle) {
+                    let next = pace.before(leaving.cycle + 1);
+                    (leaving.lane, leaving.cycle) = (0, pace.cycle_of(next));
                 }
             }
             let left = u64::from(leaving.flits() > 0);
@@ -133,9 +144,14 @@ impl Window<'_> {
     }
 }
 
-/// Cycles before `cycle` in which a network port can send data.
-const fn data_cycles(cycle: u64) -> u64 {
-    cycle - cycle / LOAD_CYCLES
+/// Flits that the router can take from a port in a cycle: over the row bus of a network tile, or
+/// from a NIC.
+#[inline]
+const fn slots_in(port: usize, cycle: u64) -> u64 {
+    match port < FIRST_NIC_PORT {
+        true => 1,
+        false => Pace::NIC.slots_in(cycle),
+    }
 }
 
 impl Ports for Window<'_> {
@@ -152,26 +168,23 @@ impl Ports for Window<'_> {
     #[inline]
     fn pop(&mut self, port: usize, vc: usize) -> Option<Flit> {
         let flit = self.lanes.ends[port].pop(vc)?;
-        let (lane, _) = Aries::lanes(port);
-        let used = self.lanes.out[lane].credits.cycles >> self.now & 1;
-        debug_assert!(used == 0 || port >= FIRST_NIC_PORT);
-        let credits = &mut self.lanes.out[lane + used as usize].credits;
+        let (first, _) = Aries::lanes(port);
+        let lane = self.next_lane(port, |out| out.credits.cycles);
+        let credits = &mut self.lanes.out[first + lane].credits;
         credits.credit(self.now, vc);
         Some(flit)
     }
 
     fn pop_into(&mut self, port: usize, vc: usize, into: &mut [Flit]) -> usize {
         let taken = self.lanes.ends[port].pop_into(vc, into);
-        let (first, _) = Aries::lanes(port);
         debug_assert_eq!(self.lanes.freeing[port].left, 0);
         self.lanes.freeing[port] = Freeing {
             vc: vc as u8,
             left: taken as u8,
             cycle: self.cycle(),
-            // Behind a packet of a single flit in the same cycle.
-            lane: (self.lanes.out[first].credits.cycles >> self.now & 1) as u8,
+            // Behind packets that end in the same cycle.
+            lane: self.next_lane(port, |out| out.credits.cycles) as u8,
         };
-        debug_assert!(usize::from(self.lanes.freeing[port].lane) < Aries::lanes(port).1);
         self.free(1 << port);
         taken
     }
@@ -197,26 +210,22 @@ impl Ports for Window<'_> {
     fn push(&mut self, port: usize, flit: Flit) {
         let now = self.cycle();
         self.lanes.ends[port].push(flit, now);
-        let (first, _) = Aries::lanes(port);
-        let lane = (self.lanes.out[first].phits >> self.now & 1) as usize;
-        debug_assert!(lane == 0 || port >= FIRST_NIC_PORT);
+        let lane = self.next_lane(port, |out| out.phits);
         self.put(port, lane, self.now, flit.bits());
     }
 
     fn push_packet(&mut self, port: usize, packet: &[Flit]) {
-        let (first, _) = Aries::lanes(port);
         let mut leaving = Leaving {
             to: packet.len() as u8,
             cycle: self.cycle(),
-            // Behind a packet of a single flit in the same cycle.
-            lane: (self.lanes.out[first].phits >> self.now & 1) as u8,
+            // Behind packets that end in the same cycle.
+            lane: self.next_lane(port, |out| out.phits) as u8,
             ..Leaving::NOTHING
         };
         for (place, flit) in leaving.flits.iter_mut().zip(packet) {
             *place = flit.bits();
         }
         debug_assert_eq!(self.lanes.leaving[port].flits(), 0);
-        debug_assert!(usize::from(leaving.lane) < Aries::lanes(port).1);
         self.lanes.leaving[port] = leaving;
         self.send_leaving(1 << port);
     }
@@ -227,8 +236,9 @@ impl Ports for Window<'_> {
             return 0;
         };
         // Those of this window are in it already.
-        let next = data_cycles(self.cycle() + 1);
-        leaving.flits() + data_cycles(leaving.cycle).saturating_sub(next) as u32
+        let pace = self.lanes.pace(port);
+        let next = pace.before(self.cycle() + 1);
+        leaving.flits() + pace.before(leaving.cycle).saturating_sub(next) as u32
     }
 
     #[inline]

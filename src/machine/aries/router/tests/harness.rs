@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use phitwire_framing::aries::flit::{Flit, Head, NodeId, Routing};
 
 use super::core::Core;
-use super::pipeline::NIC_FLITS_PER_CYCLE;
+use super::pace::Pace;
 use super::tiles::Ports;
 use crate::chip::Grain;
 use crate::chip::RouterClock;
@@ -96,12 +96,12 @@ impl Ports for Bench {
         let per_cycle = if port < NETWORK_PORTS {
             1
         } else {
-            NIC_FLITS_PER_CYCLE
+            Pace::NIC.slots_in(self.now)
         };
         let now = self.sent[port].iter().rev();
         let now = now.take_while(|&&(cycle, _)| cycle == self.now).count();
         if !self.packets_whole {
-            assert!(now < per_cycle, "no more than the port's width");
+            assert!((now as u64) < per_cycle, "no more than the port's width");
             let tenth = self.now % 10 == 9;
             assert!(port >= NETWORK_PORTS || !tenth, "the tenth flit");
         }
@@ -404,7 +404,7 @@ impl Fabric {
     fn send_out(&mut self, number: usize) {
         let end = self.cores.len() * PORTS + number;
         let nic = &mut self.nics[number];
-        for _ in 0..NIC_FLITS_PER_CYCLE {
+        for _ in 0..Pace::NIC.slots_in(self.links.now) {
             if nic.open.is_empty() {
                 nic.next ^= 1;
                 for half in [nic.next, nic.next ^ 1] {
