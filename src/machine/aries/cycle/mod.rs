@@ -17,6 +17,8 @@ mod build;
 mod credits;
 mod direct_router;
 mod options;
+#[cfg(test)]
+mod mode_tests;
 mod packet;
 mod terminal;
 #[cfg(test)]

@@ -8,7 +8,7 @@
 //! packets, from which each NIC takes whole packets in turn; nothing is put there for which the
 //! NIC's link has no credits, so no packet waits behind one that cannot go.
 
-use phitwire_framing::aries::flit::{Flit, Head, Routing};
+use phitwire_framing::aries::flit::{Flit, Head};
 
 use super::grain::Items;
 use super::pipeline::{
@@ -460,10 +460,7 @@ impl<I: Items> Tiles<I> {
             // The rest of the packet wakes the channel.
             return None;
         }
-        let ordered = matches!(
-            head.routing(),
-            Routing::Ordered | Routing::OrderedNonMinimal
-        );
+        let ordered = head.routing().is_deterministic();
         let hash = ordered.then(|| self.routes.flow_hash(port as u8, head));
         let (half, length) = (vc / 4, u16::from(head.length()));
         let netlink = &mut self.netlink;
