@@ -173,12 +173,6 @@ impl<E: Entry> Slab<E> {
         self.periods.is_open()
     }
 
-    /// Whether a slot of the first region is left in the present period.
-    #[inline]
-    pub(crate) fn has_slot(&self) -> bool {
-        self.has_slot_in(0)
-    }
-
     /// Whether a slot of a region is left in the present period.
     #[inline]
     pub(crate) fn has_slot_in(&self, region: usize) -> bool {

@@ -178,9 +178,14 @@ mod tests {
         assert_eq!(decisions.minimal_decisions, 30);
         assert_eq!(decisions.non_minimal_decisions, 10);
         assert_eq!(decisions.non_minimal_share, Some(0.25));
-        work.add(&Work::of(&json!({"diverted_decisions": 7, "returned_decisions": 2})));
+        work.add(&Work::of(
+            &json!({"diverted_decisions": 7, "returned_decisions": 2}),
+        ));
         let decisions = work.decisions().expect("a router decides");
-        assert_eq!((decisions.minimal_decisions, decisions.non_minimal_decisions), (25, 15));
+        assert_eq!(
+            (decisions.minimal_decisions, decisions.non_minimal_decisions),
+            (25, 15)
+        );
         let idle = router(70, 40).since(&router(70, 40));
         assert_eq!(idle.decisions(), Some(Decisions::default()));
     }

@@ -223,7 +223,10 @@ impl Routing {
     /// Whether a packet leaves its source on a non-minimal way, whatever the loads.
     #[inline]
     pub const fn is_non_minimal(self) -> bool {
-        matches!(self, Self::Valiant | Self::OrderedNonMinimal | Self::NminHash)
+        matches!(
+            self,
+            Self::Valiant | Self::OrderedNonMinimal | Self::NminHash
+        )
     }
 }
 
@@ -449,7 +452,10 @@ mod tests {
                 };
                 let head = Head::new(false, 3, NodeId::new(1, 2, 3), routing, id, 0);
                 assert_eq!((head.routing(), head.packet_id()), (routing, id));
-                assert_eq!(head.line_hash(), if routing.is_hashed() { hash + 1 } else { 0 });
+                assert_eq!(
+                    head.line_hash(),
+                    if routing.is_hashed() { hash + 1 } else { 0 }
+                );
             }
         }
         // An adaptive packet may have any id.
@@ -465,7 +471,10 @@ mod tests {
             assert_eq!(hashes, [hashes[0]; 3]);
             counts[usize::from(hashes[0])] += 1;
         }
-        assert!(counts.iter().all(|count| (6..=10).contains(count)), "{counts:?}");
+        assert!(
+            counts.iter().all(|count| (6..=10).contains(count)),
+            "{counts:?}"
+        );
     }
 
     #[test]

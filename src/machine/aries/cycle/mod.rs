@@ -16,9 +16,9 @@
 mod build;
 mod credits;
 mod direct_router;
-mod options;
 #[cfg(test)]
 mod mode_tests;
+mod options;
 mod packet;
 mod terminal;
 #[cfg(test)]

@@ -47,7 +47,11 @@ fn thin_networks_hold_what_they_accept_in_every_mode() {
         for mode in ADAPTIVE {
             let found = measured(&topology, "uniform", 1_000_000, mode, 1);
             let ratio = found.accepted_load / minimal.accepted_load;
-            assert!(ratio > 0.93, "{mode:?} on {}: {ratio}", topology.shape.groups);
+            assert!(
+                ratio > 0.93,
+                "{mode:?} on {}: {ratio}",
+                topology.shape.groups
+            );
         }
     }
 }
@@ -62,7 +66,10 @@ fn a_bias_against_minimal_ways_is_seen_on_thin_networks() {
         ..ModeBias::default()
     };
     let found = measured(&topology, "uniform", 1_000_000, Routing::Adaptive0, 1);
-    assert!(found.accepted_load < 0.8 * minimal.accepted_load, "{found:?}");
+    assert!(
+        found.accepted_load < 0.8 * minimal.accepted_load,
+        "{found:?}"
+    );
 }
 
 fn thin() -> [Dragonfly; 2] {

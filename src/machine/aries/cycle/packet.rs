@@ -6,7 +6,9 @@
 //! pattern derived from the name, so that a sink knows whether it got what was sent, once and in
 //! one piece. A response is its head, as on the machine, and names the request by its packet id.
 
-use phitwire_framing::aries::flit::{FLIT_MASK, Flit, Head, Lines, MAX_PACKET_FLITS, NodeId, Routing};
+use phitwire_framing::aries::flit::{
+    FLIT_MASK, Flit, Head, Lines, MAX_PACKET_FLITS, NodeId, Routing,
+};
 
 /// Flits of a request's header.
 const HEADER_FLITS: usize = 3;
@@ -399,7 +401,10 @@ mod tests {
     fn hashed_requests_have_ids_of_their_line() {
         let mut outstanding = Outstanding::default();
         let first = Lines::first_id(3);
-        assert_eq!([1, 2].map(|b| outstanding.begin(b, Some(3))), [first, first + 1]);
+        assert_eq!(
+            [1, 2].map(|b| outstanding.begin(b, Some(3))),
+            [first, first + 1]
+        );
         assert_eq!(outstanding.end(first), Some(1));
         assert_eq!(outstanding.begin(4, Some(3)), first);
         (2..Lines::IDS).for_each(|_| _ = outstanding.begin(5, Some(3)));
@@ -407,7 +412,10 @@ mod tests {
         for sequence in 0..200 {
             let hash = line_hash(sequence, Routing::MinHash);
             let id = id_of(sequence, Routing::MinHash);
-            assert_eq!((Lines::of(id), hash), (hash, line_hash(sequence + 64, Routing::NminHash)));
+            assert_eq!(
+                (Lines::of(id), hash),
+                (hash, line_hash(sequence + 64, Routing::NminHash))
+            );
             assert_eq!(Lines::of(id_of(sequence + 2040, Routing::Ordered)), None);
         }
     }

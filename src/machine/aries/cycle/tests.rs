@@ -150,7 +150,10 @@ fn every_mode_keeps_the_rules() {
             // Replies to deterministic requests are adaptive.
             match routing {
                 mode if mode.is_deterministic() && config.traffic.request_reply => {
-                    assert!((share > 0.4) == mode.is_non_minimal() && share < 0.6, "{share}");
+                    assert!(
+                        (share > 0.4) == mode.is_non_minimal() && share < 0.6,
+                        "{share}"
+                    );
                 }
                 Routing::Minimal | Routing::Ordered | Routing::MinHash => assert_eq!(share, 0.0),
                 Routing::Valiant | Routing::OrderedNonMinimal | Routing::NminHash => {

@@ -202,7 +202,11 @@ impl Outstanding {
             return Some(1 + usize::from(Lines::hash(address))).filter(has);
         }
         // The id says nothing about the way of an adaptive packet.
-        let regions = if routing.is_deterministic() { 1 } else { REGIONS };
+        let regions = if routing.is_deterministic() {
+            1
+        } else {
+            REGIONS
+        };
         (0..regions).find(has)
     }
 

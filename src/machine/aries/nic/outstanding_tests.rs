@@ -29,7 +29,9 @@ fn at(ns: u64) -> Pending {
 #[test]
 fn requests_expire_in_posting_order_and_only_when_due() {
     let mut table = fresh(4);
-    let ids: Vec<PacketId> = (1..=4).map(|ns| table.begin(at(ns), Routing::Adaptive0).0).collect();
+    let ids: Vec<PacketId> = (1..=4)
+        .map(|ns| table.begin(at(ns), Routing::Adaptive0).0)
+        .collect();
     assert!(!table.has_room(Share::Bulk) && table.has_room(Share::Reserve));
     table.finish(ids[1]);
     assert_eq!(table.slab.oldest(), Some(Time::from_ns(1)));
@@ -167,7 +169,9 @@ fn every_slot_is_in_exactly_one_list() {
     let (mut rng, mut live, mut dead) = (Rng::new(5, 0), Vec::new(), Vec::new());
     for ns in 1..200_000 {
         match rng.below(4) {
-            0 | 1 if table.has_room(Share::Bulk) => live.push(table.begin(at(ns), Routing::Adaptive0).0),
+            0 | 1 if table.has_room(Share::Bulk) => {
+                live.push(table.begin(at(ns), Routing::Adaptive0).0)
+            }
             2 if !live.is_empty() => {
                 table.finish(live.swap_remove(rng.below(live.len() as u64) as usize));
             }
@@ -197,13 +201,20 @@ fn ids_say_what_the_way_of_a_deterministic_request_depends_on() {
     let line = |number: u64| number * Lines::BYTES;
     let hashed = table.begin(at(line(5)), Routing::MinHash).0;
     assert_eq!(Lines::of(hashed.bits()), Some(Lines::hash(line(5))));
-    let same = (0..).map(line).filter(|&at| Lines::hash(at) == Lines::hash(line(5)));
+    let same = (0..)
+        .map(line)
+        .filter(|&at| Lines::hash(at) == Lines::hash(line(5)));
     for address in same.take(usize::from(Lines::IDS) - 1) {
         assert!(table.has_id(Routing::NminHash, address));
         table.begin(at(address), Routing::NminHash);
     }
-    assert!(!table.has_id(Routing::MinHash, line(5)), "all ids of its hash wait");
-    let other = (0..).map(line).find(|&at| Lines::hash(at) != Lines::hash(line(5)));
+    assert!(
+        !table.has_id(Routing::MinHash, line(5)),
+        "all ids of its hash wait"
+    );
+    let other = (0..)
+        .map(line)
+        .find(|&at| Lines::hash(at) != Lines::hash(line(5)));
     assert!(table.has_id(Routing::MinHash, other.unwrap()));
     // All others have ids without a hash.
     while table.has_room(Share::Bulk) {

@@ -355,7 +355,10 @@ fn climbing(kind: PortKind, (routing, to): (Routing, At), load: u32, up_load: u3
 /// The most load of a minimal path at which it is taken, beside others with that load.
 fn bears(kind: PortKind, mode: (Routing, At), up_load: u32) -> u32 {
     let is_taken = |load: &u32| climbing(kind, mode, *load, up_load) == 0;
-    (0..200).take_while(is_taken).last().expect("an idle path is taken")
+    (0..200)
+        .take_while(is_taken)
+        .last()
+        .expect("an idle path is taken")
 }
 
 /// No bias, one that grows along the way, a small and a large one.
@@ -379,15 +382,22 @@ fn biases_are_what_the_names_of_the_modes_say() {
     // Without a bias the loads of both candidates count, and a tie is minimal.
     assert_eq!(source[0], 2 + 2);
     assert_eq!(source[1], source[0], "nothing has grown yet");
-    assert!(source[0] < source[2] && source[2] < 2 * source[0] + 4, "{source:?}");
+    assert!(
+        source[0] < source[2] && source[2] < 2 * source[0] + 4,
+        "{source:?}"
+    );
     assert!(source[3] > 15, "{source:?}");
     for mode in [0, 2, 3] {
         assert_eq!(behind_green[mode], source[mode]);
     }
     assert!(behind_green[1] > source[1], "{behind_green:?}");
     let growth = AriesRegisters::BIAS[1].growth;
-    assert_eq!(behind_green[1] - source[1], growth.into());
-    for (mode, climbs) in [(Routing::Minimal, 0), (Routing::Ordered, 0), (Routing::Valiant, 400)] {
+    assert_eq!(behind_green[1] - source[1], u32::from(growth));
+    for (mode, climbs) in [
+        (Routing::Minimal, 0),
+        (Routing::Ordered, 0),
+        (Routing::Valiant, 400),
+    ] {
         for loads in [(99, 0), (0, 99)] {
             let kind = PortKind::Processor;
             assert_eq!(climbing(kind, (mode, to), loads.0, loads.1), climbs);
@@ -415,8 +425,9 @@ fn adaptive_packets_are_decided_at_every_router() {
                     // Nothing is decided in the target's group behind a blue link.
                     let last = trace.classes.iter().position(|&class| class == 3);
                     let rest = &trace.choices[last.unwrap_or(trace.choices.len() - 1)..];
-                    let is_decided =
-                        |c: &Choice| matches!(c, Choice::Diverted | Choice::Returned | Choice::Root);
+                    let is_decided = |c: &Choice| {
+                        matches!(c, Choice::Diverted | Choice::Returned | Choice::Root)
+                    };
                     assert!(!rest.iter().skip(1).any(is_decided), "{trace:?}");
                 }
             }

@@ -120,7 +120,11 @@ fn ordered_packets_stay_in_order_under_load() {
                 let all = ids(mode);
                 assert_eq!(all.len(), 40);
                 for hash in 0..Lines::HASHES {
-                    let of_line: Vec<u16> = all.iter().copied().filter(|&id| Lines::of(id) == Some(hash)).collect();
+                    let of_line: Vec<u16> = all
+                        .iter()
+                        .copied()
+                        .filter(|&id| Lines::of(id) == Some(hash))
+                        .collect();
                     assert!(of_line.is_sorted(), "{mode:?}: {of_line:?}");
                 }
                 let sent = |id: &u16| id % Lines::IDS;
@@ -133,7 +137,10 @@ fn ordered_packets_stay_in_order_under_load() {
                 "canary: adaptive packets do overtake"
             );
         }
-        assert!(reordered > 0, "canary: packets to several lines do overtake");
+        assert!(
+            reordered > 0,
+            "canary: packets to several lines do overtake"
+        );
     }
 }
 
