@@ -122,8 +122,11 @@ local function aries_packet(A, open)
   A.packets[#A.packets + 1] = P
   P.vc, P.dest = bits(head, H.vc), bits(head, H.destination)
   P.dest_name, P.non_minimal = node_name(P.dest), bits(head, H.non_minimal) == 1
-  P.routing = F.aries.routings[bits(head, H.routing)]
   P.id, P.code = bits(head, H.packet_id), bits(head, H.code)
+  local mode = bits(head, H.routing)
+  -- The upper half of the ids has the hash of a cache line: modes 4 and 5 with the address.
+  if (mode == 4 or mode == 5) and P.id >= 2048 then mode = mode + 4 end
+  P.routing = F.aries.routings[mode]
   P.poisoned, P.response = bits(head, H.poisoned) == 1, bits(head, H.vc) >= F.aries.first_response_vc
   if P.poisoned then problem(A, "marked", "a packet is marked as damaged") end
   if not P.response then

@@ -183,6 +183,8 @@ return {
       [5] = "ordered non minimal",
       [6] = "minimal",
       [7] = "valiant",
+      [8] = "min hash",
+      [9] = "nmin hash",
     },
   },
   t3e = {

@@ -88,16 +88,34 @@ impl List {
 pub(crate) struct Slab<E> {
     slots: Vec<Slot<E>>,
     waiting: List,
+    regions: Vec<Region>,
+    /// The region of a slot.
+    region_of: fn(u32) -> usize,
+    periods: Periods,
+}
+
+/// Slots that a request can be restricted to.
+#[derive(Clone, Copy, Debug)]
+struct Region {
     free: List,
     /// The longest there first.
     quarantine: List,
-    periods: Periods,
 }
 
 impl<E: Entry> Slab<E> {
     /// As many as `slots` slots, all free and filled with `idle`, from the present one of `periods`
     /// on.
     pub(crate) fn new(slots: u32, idle: E, periods: Periods) -> Self {
+        Self::in_regions(slots, idle, periods, (1, |_| 0))
+    }
+
+    /// The same in a number of regions, of which the function names that of a slot.
+    pub(crate) fn in_regions(
+        slots: u32,
+        idle: E,
+        periods: Periods,
+        (regions, region_of): (usize, fn(u32) -> usize),
+    ) -> Self {
         let slot = Slot {
             entry: idle,
             previous: NONE,
@@ -107,13 +125,20 @@ impl<E: Entry> Slab<E> {
         };
         let count = slots;
         let mut slots = vec![slot; count as usize];
-        let mut free = List::EMPTY;
-        (0..count).for_each(|index| free.push_back(&mut slots, index));
+        let empty = Region {
+            free: List::EMPTY,
+            quarantine: List::EMPTY,
+        };
+        let mut regions = vec![empty; regions];
+        for index in 0..count {
+            let region = &mut regions[region_of(index)];
+            region.free.push_back(&mut slots, index);
+        }
         Self {
             slots,
             waiting: List::EMPTY,
-            free,
-            quarantine: List::EMPTY,
+            regions,
+            region_of,
             periods,
         }
     }
@@ -127,13 +152,14 @@ impl<E: Entry> Slab<E> {
     /// Given-up requests whose response has not been seen.
     #[cfg(test)]
     pub(crate) fn quarantined(&self) -> u32 {
-        self.quarantine.len
+        self.regions.iter().map(|r| r.quarantine.len).sum()
     }
 
     /// Slots in all lists.
     #[cfg(test)]
     pub(crate) fn listed(&self) -> u32 {
-        self.waiting.len + self.free.len + self.quarantine.len
+        let resting = self.regions.iter().map(|r| r.free.len + r.quarantine.len);
+        self.waiting.len + resting.sum::<u32>()
     }
 
     /// Lets time pass: what is begun from now on is of another period.
@@ -147,10 +173,11 @@ impl<E: Entry> Slab<E> {
         self.periods.is_open()
     }
 
-    /// Whether a slot is left in the present period.
+    /// Whether a slot of a region is left in the present period.
     #[inline]
-    pub(crate) fn has_slot(&self) -> bool {
-        self.periods.is_open() && (self.free.len > 0 || self.rested().is_some())
+    pub(crate) fn has_slot_in(&self, region: usize) -> bool {
+        let is_free = self.regions[region].free.len > 0;
+        self.periods.is_open() && (is_free || self.rested(region).is_some())
     }
 
     /// The present period.
@@ -159,15 +186,17 @@ impl<E: Entry> Slab<E> {
         self.periods.number() as u32
     }
 
-    /// When there are slots again, if none is left now.
+    /// When there are slots again, if none is left now in some region.
     pub(crate) fn opens(&self) -> Option<Time> {
-        (!self.has_slot()).then(|| self.periods.ends())
+        let is_full = (0..self.regions.len()).any(|region| !self.has_slot_in(region));
+        is_full.then(|| self.periods.ends())
     }
 
-    /// The slot that has been in quarantine for longest, if it was not used in the present period.
+    /// The slot of a region that has been in quarantine for longest, if it was not used in the
+    /// present period.
     #[inline]
-    fn rested(&self) -> Option<u32> {
-        let index = self.quarantine.front;
+    fn rested(&self, region: usize) -> Option<u32> {
+        let index = self.regions[region].quarantine.front;
         let slot = self.slots.get(index as usize)?;
         (slot.period != self.present()).then_some(index)
     }
@@ -184,16 +213,23 @@ impl<E: Entry> Slab<E> {
     /// `entry` must not have been posted earlier than any begun before.
     #[inline]
     pub(crate) fn begin(&mut self, entry: E) -> Option<(u32, u32)> {
+        self.begin_in(0, entry)
+    }
+
+    /// The same in a slot of a region.
+    #[inline]
+    pub(crate) fn begin_in(&mut self, region: usize, entry: E) -> Option<(u32, u32)> {
         if !self.periods.is_open() {
             return None;
         }
-        let index = if self.free.front != NONE {
-            let index = self.free.front;
-            self.free.remove(&mut self.slots, index);
-            index
+        let front = self.regions[region].free.front;
+        let index = if front != NONE {
+            self.regions[region].free.remove(&mut self.slots, front);
+            front
         } else {
-            let index = self.rested()?;
-            self.quarantine.remove(&mut self.slots, index);
+            let index = self.rested(region)?;
+            let quarantine = &mut self.regions[region].quarantine;
+            quarantine.remove(&mut self.slots, index);
             index
         };
         let period = self.present();
@@ -220,7 +256,8 @@ impl<E: Entry> Slab<E> {
     #[inline]
     pub(crate) fn finish(&mut self, index: u32) -> E {
         let entry = self.leave(index, State::Free);
-        self.free.push_back(&mut self.slots, index);
+        let region = &mut self.regions[(self.region_of)(index)];
+        region.free.push_back(&mut self.slots, index);
         entry
     }
 
@@ -231,7 +268,8 @@ impl<E: Entry> Slab<E> {
     /// If none waits there.
     pub(crate) fn give_up(&mut self, index: u32) -> E {
         let entry = self.leave(index, State::Quarantine);
-        self.quarantine.push_back(&mut self.slots, index);
+        let region = &mut self.regions[(self.region_of)(index)];
+        region.quarantine.push_back(&mut self.slots, index);
         entry
     }
 
@@ -253,8 +291,9 @@ impl<E: Entry> Slab<E> {
             return false;
         };
         slot.state = State::Free;
-        self.quarantine.remove(&mut self.slots, index);
-        self.free.push_back(&mut self.slots, index);
+        let region = &mut self.regions[(self.region_of)(index)];
+        region.quarantine.remove(&mut self.slots, index);
+        region.free.push_back(&mut self.slots, index);
         true
     }
 

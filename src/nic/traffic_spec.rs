@@ -50,22 +50,26 @@ impl Operation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ways {
-    /// By load, biases of mode 0.
+    /// By load alone.
     Adaptive0,
-    /// By load, biases of mode 1.
+    /// By load, with a bias towards minimal ways that grows along the way.
     Adaptive1,
-    /// By load, biases of mode 2.
+    /// By load, with a small bias towards minimal ways.
     Adaptive2,
-    /// By load, biases of mode 3.
+    /// By load, with a large bias towards minimal ways.
     Adaptive3,
-    /// A minimal way by hash: order is kept.
+    /// A minimal way by hash: order is kept for each pair of processors.
     Ordered,
-    /// A non-minimal way by hash: order is kept.
+    /// A non-minimal way by hash: order is kept for each pair of processors.
     OrderedNonMinimal,
     /// A minimal way.
     Minimal,
     /// A non-minimal way.
     Valiant,
+    /// A minimal way by a hash that includes the address: order is kept for each cache line.
+    MinHash,
+    /// A non-minimal way by a hash that includes the address: order is kept for each cache line.
+    NminHash,
 }
 
 impl Ways {
@@ -79,11 +83,16 @@ impl Ways {
         Self::OrderedNonMinimal,
         Self::Minimal,
         Self::Valiant,
+        Self::MinHash,
+        Self::NminHash,
     ];
 
-    /// Whether messages of one source to one target arrive in their order.
+    /// Whether messages of one source to one cache line of a target arrive in their order.
     pub const fn keeps_order(self) -> bool {
-        matches!(self, Self::Ordered | Self::OrderedNonMinimal)
+        matches!(
+            self,
+            Self::Ordered | Self::OrderedNonMinimal | Self::MinHash | Self::NminHash
+        )
     }
 }
 
@@ -169,8 +178,8 @@ pub struct TrafficSpec {
     /// Seed of all that is random in the run.
     #[serde(default)]
     pub seed: u64,
-    /// How packets choose their ways, where they can. If nothing is said, by load with the biases
-    /// of mode 0; puts of fewer than 8 bytes, which have no room for their number, in order.
+    /// How packets choose their ways, where they can. If nothing is said, by load alone;
+    /// puts of fewer than 8 bytes, which have no room for their number, in order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ways: Option<Ways>,
 }

@@ -234,6 +234,7 @@ check "it is started again" "$PHW_SCRIPTS/node.sh" --lab "$LAB" start g1-c0s0
 check "the watcher takes it in again" phw_until 15 told '.failed_routers == [] and .failed_links == [] and .disconnected_pairs == 0'
 check "all links are up" "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeout 15
 all_pairs "with g1-c0s0 again"
+rate_case "with g1-c0s0 again: all pairs, min-hash: in order of each line" 300 --seconds 0.5 --window 32 --routing min-hash
 
 t_rate "$T_SCRATCH/during.json" --seconds 6 --window 64 &
 runner=$!

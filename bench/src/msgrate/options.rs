@@ -148,15 +148,16 @@ pub enum Op {
 /// `--routing`; see [`phitwire::nic::Ways`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum RoutingName {
-    /// By load, biases of mode 0
+    /// By load alone
     Adaptive0,
-    /// By load, biases of mode 1
+    /// By load, with a bias towards minimal ways that grows along the way
     Adaptive1,
-    /// By load, biases of mode 2
+    /// By load, with a small bias towards minimal ways
     Adaptive2,
-    /// By load, biases of mode 3
+    /// By load, with a large bias towards minimal ways
     Adaptive3,
     /// A minimal way by hash: order is kept
+    #[value(alias = "in-order")]
     Ordered,
     /// A non-minimal way by hash: order is kept
     OrderedNonMinimal,
@@ -164,6 +165,10 @@ pub enum RoutingName {
     Minimal,
     /// A non-minimal way
     Valiant,
+    /// A minimal way by a hash that includes the address: order is kept for each cache line
+    MinHash,
+    /// A non-minimal way by a hash that includes the address: order is kept for each cache line
+    NminHash,
 }
 
 impl From<RoutingName> for Ways {
@@ -177,6 +182,8 @@ impl From<RoutingName> for Ways {
             RoutingName::OrderedNonMinimal => Self::OrderedNonMinimal,
             RoutingName::Minimal => Self::Minimal,
             RoutingName::Valiant => Self::Valiant,
+            RoutingName::MinHash => Self::MinHash,
+            RoutingName::NminHash => Self::NminHash,
         }
     }
 }

@@ -18,12 +18,12 @@ pub struct LinkWork {
 }
 
 /// What kinds of ways the routers chose, where they choose. Every packet of a network interface
-/// counts, responses too, at the router where it entered the network.
+/// counts, responses too; one that a later router sent another way is one of that way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Decisions {
-    /// Packets that began a minimal way.
+    /// Packets that went a minimal way.
     pub minimal_decisions: u64,
-    /// Packets that began a non-minimal way.
+    /// Packets that went a non-minimal way.
     pub non_minimal_decisions: u64,
     /// Share of the latter in both, 0 to 1; none where nothing was decided.
     pub non_minimal_share: Option<f64>,
@@ -38,9 +38,11 @@ enum Sum {
     FramesTaken,
     Minimal,
     NonMinimal,
+    Diverted,
+    Returned,
 }
 
-const SUMS: usize = Sum::NonMinimal as usize + 1;
+const SUMS: usize = Sum::Returned as usize + 1;
 
 impl Sum {
     /// The one that a counter belongs to; those of links have `portN.` in front.
@@ -55,6 +57,8 @@ impl Sum {
             (Some((_, "rx_data_frames" | "rx_training_frames")), _) => Self::FramesTaken,
             (None, "minimal_decisions") => Self::Minimal,
             (None, "non_minimal_decisions") => Self::NonMinimal,
+            (None, "diverted_decisions") => Self::Diverted,
+            (None, "returned_decisions") => Self::Returned,
             _ => return None,
         })
     }
@@ -116,7 +120,9 @@ impl Work {
 
     /// What the routers decided, if they do.
     pub fn decisions(&self) -> Option<Decisions> {
-        let (minimal, other) = (self.sum(Sum::Minimal), self.sum(Sum::NonMinimal));
+        let (diverted, returned) = (self.sum(Sum::Diverted), self.sum(Sum::Returned));
+        let minimal = (self.sum(Sum::Minimal) + returned).saturating_sub(diverted);
+        let other = (self.sum(Sum::NonMinimal) + diverted).saturating_sub(returned);
         let all = minimal + other;
         self.decides.then(|| Decisions {
             minimal_decisions: minimal,
@@ -172,6 +178,14 @@ mod tests {
         assert_eq!(decisions.minimal_decisions, 30);
         assert_eq!(decisions.non_minimal_decisions, 10);
         assert_eq!(decisions.non_minimal_share, Some(0.25));
+        work.add(&Work::of(
+            &json!({"diverted_decisions": 7, "returned_decisions": 2}),
+        ));
+        let decisions = work.decisions().expect("a router decides");
+        assert_eq!(
+            (decisions.minimal_decisions, decisions.non_minimal_decisions),
+            (25, 15)
+        );
         let idle = router(70, 40).since(&router(70, 40));
         assert_eq!(idle.decisions(), Some(Decisions::default()));
     }

@@ -120,26 +120,35 @@ impl NodeId {
 }
 
 /// Routing control: how a packet's way is chosen (white paper, "Cray XC Routing").
+///
+/// The field of the head has three bits, and the deterministic modes share two of its codes: the
+/// packet id says which of the two a packet has, and the hashed ones carry the hash of their cache
+/// line in it (see [`Lines`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Routing {
-    /// Adaptive, with the biases of mode 0 (no bias by default).
+    /// Adaptive, without bias: the load alone decides.
     #[default]
     Adaptive0 = 0,
-    /// Adaptive, with the biases of mode 1.
+    /// Adaptive, with a bias towards minimal ways that grows as the packet travels.
     Adaptive1 = 1,
-    /// Adaptive, with the biases of mode 2.
+    /// Adaptive, with a small bias towards minimal ways.
     Adaptive2 = 2,
-    /// Adaptive, with the biases of mode 3.
+    /// Adaptive, with a large bias towards minimal ways.
     Adaptive3 = 3,
-    /// Ordered: a minimal way chosen by a deterministic hash.
+    /// Ordered (IN_ORDER of the application interfaces): for each pair of NICs one minimal way,
+    /// chosen by a deterministic hash.
     Ordered = 4,
-    /// Ordered on a non-minimal way: the hash chooses it.
+    /// Ordered for each pair of NICs on one non-minimal way.
     OrderedNonMinimal = 5,
     /// Minimal only, the port by load.
     Minimal = 6,
     /// Non-minimal only (Valiant), the port by load.
     Valiant = 7,
+    /// A minimal way chosen by a hash that includes the address: in order for each cache line.
+    MinHash = 8,
+    /// A non-minimal way chosen by a hash that includes the address: in order for each cache line.
+    NminHash = 9,
 }
 
 crate::listed!(Routing {
@@ -150,14 +159,30 @@ crate::listed!(Routing {
     Ordered,
     OrderedNonMinimal,
     Minimal,
-    Valiant
+    Valiant,
+    MinHash,
+    NminHash
 });
 
 impl Routing {
-    /// The mode of a 3-bit code; higher bits are ignored.
+    /// The mode of a 3-bit code of a packet with that id; higher bits are ignored.
     #[inline]
-    pub const fn from_code(code: u8) -> Self {
-        Self::ALL[(code & 7) as usize]
+    pub const fn from_code(code: u8, packet_id: u16) -> Self {
+        match (code & 7, Lines::of(packet_id)) {
+            (4, Some(_)) => Self::MinHash,
+            (5, Some(_)) => Self::NminHash,
+            (code, _) => Self::ALL[code as usize],
+        }
+    }
+
+    /// The code in the head.
+    #[inline]
+    pub const fn code(self) -> u8 {
+        match self {
+            Self::MinHash => Self::Ordered as u8,
+            Self::NminHash => Self::OrderedNonMinimal as u8,
+            _ => self as u8,
+        }
     }
 
     /// The bias registers that an adaptive packet uses, 0 to 3.
@@ -170,6 +195,80 @@ impl Routing {
             Self::Adaptive3 => Some(3),
             _ => None,
         }
+    }
+
+    /// Whether a hash chooses the way, whatever the loads.
+    #[inline]
+    pub const fn is_deterministic(self) -> bool {
+        matches!(self.code(), 4 | 5)
+    }
+
+    /// Whether the hash includes the address, so that order is kept for each cache line only.
+    #[inline]
+    pub const fn is_hashed(self) -> bool {
+        matches!(self, Self::MinHash | Self::NminHash)
+    }
+
+    /// The mode of the response to a request. It needs no order: what it answers is done.
+    #[inline]
+    #[must_use]
+    pub const fn of_response(self) -> Self {
+        if self.is_deterministic() {
+            Self::Adaptive0
+        } else {
+            self
+        }
+    }
+
+    /// Whether a packet leaves its source on a non-minimal way, whatever the loads.
+    #[inline]
+    pub const fn is_non_minimal(self) -> bool {
+        matches!(
+            self,
+            Self::Valiant | Self::OrderedNonMinimal | Self::NminHash
+        )
+    }
+}
+
+/// The upper half of the packet ids: ids of packets whose way includes the address, with the hash
+/// of the cache line.
+///
+/// A router sees the head flit only, which has no address. A NIC has at most 1,024 packets
+/// outstanding, so that half of the 4,096 ids is enough for all others.
+#[derive(Clone, Copy, Debug)]
+pub struct Lines;
+
+impl Lines {
+    /// Values of the hash.
+    pub const HASHES: u8 = 8;
+    /// Ids of each value.
+    pub const IDS: u16 = 1 << 8;
+    /// The first such id.
+    pub const FIRST_ID: u16 = 1 << 11;
+    /// Bytes of a cache line.
+    pub const BYTES: u64 = 64;
+
+    /// The hash of the line in an id, if it is such a one.
+    #[inline]
+    pub const fn of(packet_id: u16) -> Option<u8> {
+        if packet_id & Self::FIRST_ID == 0 {
+            None
+        } else {
+            Some((packet_id >> 8) as u8 & (Self::HASHES - 1))
+        }
+    }
+
+    /// The hash of the cache line of an address: each bit of the line's number counts.
+    #[inline]
+    pub const fn hash(address: u64) -> u8 {
+        let line = address / Self::BYTES;
+        (line.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 61) as u8
+    }
+
+    /// The first id of a hash.
+    #[inline]
+    pub const fn first_id(hash: u8) -> u16 {
+        Self::FIRST_ID | (hash as u16 & 7) << 8
     }
 }
 
@@ -206,6 +305,7 @@ impl Head {
     }
 
     /// A head of a packet of `length` flits (1 to 14; cut to 4 bits) on its first virtual channel.
+    /// Of the modes that share a code `packet_id` says which it is (see [`Lines`]).
     #[inline]
     pub const fn new(
         response: bool,
@@ -220,7 +320,7 @@ impl Head {
             (vc as u64) << VC_SHIFT
                 | (length as u64 & 0xf) << LENGTH_SHIFT
                 | (destination.0 as u64) << DESTINATION_SHIFT
-                | (routing as u64) << ROUTING_SHIFT
+                | (routing.code() as u64) << ROUTING_SHIFT
                 | ((packet_id & Self::PACKET_ID_MASK) as u64) << PACKET_ID_SHIFT
                 | (code as u64 & 0x3f),
         ))
@@ -265,7 +365,17 @@ impl Head {
     /// How its way is chosen.
     #[inline]
     pub const fn routing(self) -> Routing {
-        Routing::from_code((self.0.0 >> ROUTING_SHIFT & 7) as u8)
+        Routing::from_code((self.0.0 >> ROUTING_SHIFT & 7) as u8, self.packet_id())
+    }
+
+    /// The hash of the cache line that the way of the packet goes by; 0 of those in order for each
+    /// pair of NICs.
+    #[inline]
+    pub const fn line_hash(self) -> u8 {
+        match (self.routing().is_hashed(), Lines::of(self.packet_id())) {
+            (true, Some(hash)) => hash + 1,
+            _ => 0,
+        }
     }
 
     /// The request's number at its source, which the response repeats; 12 bits.
@@ -330,6 +440,41 @@ mod tests {
         assert!(head.is_response() && head.non_minimal() && head.poisoned());
         assert!(!head.with_non_minimal(false).non_minimal());
         assert_eq!(Flit::from_bytes(head.flit().to_bytes()), head.flit());
+    }
+
+    #[test]
+    fn the_id_tells_hashed_modes_from_those_in_order() {
+        for routing in Routing::ALL {
+            for hash in 0..Lines::HASHES {
+                let id = match routing.is_hashed() {
+                    true => Lines::first_id(hash) + 0xff,
+                    false => 0x7ff - u16::from(hash),
+                };
+                let head = Head::new(false, 3, NodeId::new(1, 2, 3), routing, id, 0);
+                assert_eq!((head.routing(), head.packet_id()), (routing, id));
+                assert_eq!(
+                    head.line_hash(),
+                    if routing.is_hashed() { hash + 1 } else { 0 }
+                );
+            }
+        }
+        // An adaptive packet may have any id.
+        let head = Head::new(true, 3, NodeId::default(), Routing::Adaptive3, 0xfff, 0);
+        assert_eq!((head.routing(), head.line_hash()), (Routing::Adaptive3, 0));
+    }
+
+    #[test]
+    fn the_hash_of_a_line_spreads_neighbours_and_is_that_of_all_its_bytes() {
+        let mut counts = [0; Lines::HASHES as usize];
+        for line in 0..64 {
+            let hashes = [0, 7, 63].map(|byte| Lines::hash(line * Lines::BYTES + byte));
+            assert_eq!(hashes, [hashes[0]; 3]);
+            counts[usize::from(hashes[0])] += 1;
+        }
+        assert!(
+            counts.iter().all(|count| (6..=10).contains(count)),
+            "{counts:?}"
+        );
     }
 
     #[test]

@@ -121,7 +121,7 @@ fn responses() -> Vec<(Response, Vec<u8>, &'static [u64])> {
     let joined = Response {
         destination: FAR,
         joined: true,
-        ..response(Routing::OrderedNonMinimal, 0xffe, 0x15, done)
+        ..response(Routing::NminHash, 0xffe, 0x15, done)
     };
     let numbers = [0x0f, 0xff, 0, 0, 0, 8, 0x0f, 0xfe, 0x0f, 0xfe];
     let old = OPERANDS.first.to_be_bytes().to_vec();

@@ -49,7 +49,7 @@ prop_compose! {
                 data = rest[..bytes].to_vec();
             }
         }
-        let routing = Routing::from_code(routing);
+        let routing = Routing::from_code(routing, packet_id);
         (Request { destination, source, routing, packet_id, command, mdh, echo, ssid, address, key }, data)
     }
 }
@@ -70,7 +70,7 @@ prop_compose! {
             data = list[..bytes].to_vec();
         }
         let joined = joined.is_some();
-        (Response { destination, routing: Routing::from_code(routing), packet_id, echo, status, joined }, data)
+        (Response { destination, routing: Routing::from_code(routing, packet_id), packet_id, echo, status, joined }, data)
     }
 }
 

@@ -3,7 +3,7 @@
 use super::direct_router::DirectRouter;
 use super::options::refused;
 use super::packet::request_flits;
-use super::terminal::Terminal;
+use super::terminal::{Order, Terminal};
 use super::{Aries, AriesOptions, Format};
 use crate::link::impair::Netem;
 use crate::machine::aries::link::AriesLinkConfig;
@@ -23,7 +23,6 @@ use crate::sim::direct::pattern::{Destinations, Pattern, Population, Rule};
 use crate::sim::direct::places::{Numbers, Places, kinds};
 use crate::sim::direct::source::Births;
 use crate::time::Time;
-use phitwire_framing::aries::flit::Routing;
 use phitwire_framing::aries::set::DATA_FLITS;
 
 type Shared = crate::sim::direct::shared::Shared<Aries>;
@@ -254,13 +253,10 @@ fn destinations(topology: &Dragonfly, config: &Config) -> Result<Destinations, C
 
 /// The terminals of every partition, whose sources begin in cycle `begin`.
 fn terminals(places: &Places, (seed, begin): (u64, u64), shared: &Shared) -> Vec<Vec<Terminal>> {
-    let ordered = matches!(
-        shared.format.routing,
-        Routing::Ordered | Routing::OrderedNonMinimal
-    );
+    let order = Order::of(shared.format.routing);
     let mut nodes = (0..).zip(shared.format.nodes.iter());
     places.terminals(|_| {
         let (number, &node) = nodes.next().expect("a node for every terminal");
-        Terminal::new(number, node, shared.source(seed, number, begin), ordered)
+        Terminal::new(number, node, shared.source(seed, number, begin), order)
     })
 }

@@ -378,7 +378,17 @@ pub(super) fn view(
                 + counters.stalled_port_packets,
             counters.swallowed_flits + counters.dead_port_flits + counters.stalled_port_flits,
         ],
-        choices: [counters.minimal_decisions, counters.non_minimal_decisions],
+        // Over all routers: those that another router than their source's sent another way are of
+        // the way that they went.
+        choices: {
+            let went_up = counters
+                .diverted_decisions
+                .wrapping_sub(counters.returned_decisions);
+            [
+                counters.minimal_decisions.wrapping_sub(went_up),
+                counters.non_minimal_decisions.wrapping_add(went_up),
+            ]
+        },
     }
 }
 

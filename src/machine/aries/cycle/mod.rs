@@ -17,6 +17,8 @@
 mod build;
 mod credits;
 mod direct_router;
+#[cfg(test)]
+mod mode_tests;
 mod options;
 mod packet;
 mod terminal;

@@ -12,7 +12,7 @@ use crate::sim::direct::Chosen;
 use crate::sim::direct::config::{ConfigError, MAX_LINK_CYCLES};
 
 /// The routing modes by their names.
-pub(super) const MODES: [(&str, Routing); 8] = [
+pub(super) const MODES: [(&str, Routing); 11] = [
     ("adaptive0", Routing::Adaptive0),
     ("adaptive1", Routing::Adaptive1),
     ("adaptive2", Routing::Adaptive2),
@@ -21,6 +21,10 @@ pub(super) const MODES: [(&str, Routing); 8] = [
     ("valiant", Routing::Valiant),
     ("ordered", Routing::Ordered),
     ("ordered-non-minimal", Routing::OrderedNonMinimal),
+    ("min-hash", Routing::MinHash),
+    ("nmin-hash", Routing::NminHash),
+    // As the application interfaces call it.
+    ("in-order", Routing::Ordered),
 ];
 /// Their names alone.
 const MODE_NAMES: [&str; MODES.len()] = {

@@ -6,7 +6,9 @@
 //! pattern derived from the name, so that a sink knows whether it got what was sent, once and in
 //! one piece. A response is its head, as on the machine, and names the request by its packet id.
 
-use phitwire_framing::aries::flit::{FLIT_MASK, Flit, Head, MAX_PACKET_FLITS, NodeId, Routing};
+use phitwire_framing::aries::flit::{
+    FLIT_MASK, Flit, Head, Lines, MAX_PACKET_FLITS, NodeId, Routing,
+};
 
 /// Flits of a request's header.
 const HEADER_FLITS: usize = 3;
@@ -14,8 +16,6 @@ const HEADER_FLITS: usize = 3;
 pub(super) const REPLY_FLITS: usize = 1;
 /// Bits of a request's number that it carries.
 const SEQUENCE_BITS: u32 = 30;
-/// Bits of a packet id.
-const ID_MASK: u32 = 0xfff;
 
 /// Flits of a put of `bytes` bytes: three of header, then the data with a packet CRC of 16 bits.
 pub(super) const fn request_flits(bytes: usize) -> usize {
@@ -119,9 +119,10 @@ impl Packet {
         }
     }
 
-    /// The reply of that name.
+    /// The reply of that name to a request of that mode.
     #[inline]
     pub(super) fn reply(name: Reply, routing: Routing) -> Self {
+        let routing = routing.of_response();
         let to = NodeId::from_bits(name.dest);
         let head = Head::new(true, REPLY_FLITS as u8, to, routing, name.id, 0);
         let mut flits = [0; MAX_PACKET_FLITS];
@@ -237,10 +238,41 @@ fn read(flits: &[u64], routing: Routing) -> Delivery {
 /// under way at once.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Outstanding {
-    /// Birth of each request and the number of the free id behind it, in turn.
+    /// Birth of each request.
     births: Vec<u64>,
-    free: Vec<u16>,
+    /// Free ids: those without the hash of a line, then those of each hash.
+    ids: [Ids; 1 + Lines::HASHES as usize],
     count: usize,
+}
+
+/// Free ids of one kind.
+#[derive(Clone, Debug, Default)]
+struct Ids {
+    free: Vec<u16>,
+    /// Ids that were ever in use.
+    used: u16,
+}
+
+/// The cache lines of each target that a source writes, one after another and again.
+const LINES: u32 = 64;
+
+/// The hash of the cache line that request number `sequence` of a source writes, where the mode has
+/// one.
+#[inline]
+pub(super) fn line_hash(sequence: u32, routing: Routing) -> Option<u8> {
+    let address = u64::from(sequence % LINES) * Lines::BYTES;
+    routing.is_hashed().then(|| Lines::hash(address))
+}
+
+/// The packet id of a request that nobody answers.
+#[inline]
+pub(super) fn id_of(sequence: u32, routing: Routing) -> u16 {
+    let number = sequence as u16;
+    match line_hash(sequence, routing) {
+        Some(hash) => Lines::first_id(hash) | number % Lines::IDS,
+        None if routing.is_deterministic() => number % Lines::FIRST_ID,
+        None => number & Head::PACKET_ID_MASK,
+    }
 }
 
 /// In [`Outstanding`]: an id that is free.
@@ -251,15 +283,29 @@ impl Outstanding {
         self.count
     }
 
-    /// An id for a request born then.
-    pub(super) fn begin(&mut self, birth: u64) -> u16 {
+    /// Whether there is an id for a request with that hash.
+    #[inline]
+    pub(super) fn has_id(&self, hash: Option<u8>) -> bool {
+        hash.is_none_or(|hash| {
+            let ids = &self.ids[1 + usize::from(hash)];
+            !ids.free.is_empty() || ids.used < Lines::IDS
+        })
+    }
+
+    /// An id for a request born then, to the line of that hash.
+    pub(super) fn begin(&mut self, birth: u64, hash: Option<u8>) -> u16 {
         self.count += 1;
-        if let Some(id) = self.free.pop() {
-            self.births[usize::from(id)] = birth;
-            return id;
+        let ids = &mut self.ids[hash.map_or(0, |hash| 1 + usize::from(hash))];
+        let id = ids.free.pop().unwrap_or_else(|| {
+            ids.used += 1;
+            hash.map_or(0, Lines::first_id) + ids.used - 1
+        });
+        let place = usize::from(id);
+        if self.births.len() <= place {
+            self.births.resize(place + 1, FREE);
         }
-        self.births.push(birth);
-        ((self.births.len() as u32 - 1) & ID_MASK) as u16
+        self.births[place] = birth;
+        id
     }
 
     /// The birth of the request that a reply is for; `None` if there is none.
@@ -269,7 +315,8 @@ impl Outstanding {
             .get_mut(usize::from(id))
             .filter(|b| **b != FREE)?;
         let birth = core::mem::replace(birth, FREE);
-        self.free.push(id);
+        let hash = Lines::of(id).map_or(0, |hash| 1 + usize::from(hash));
+        self.ids[hash].free.push(id);
         self.count -= 1;
         Some(birth)
     }
@@ -341,9 +388,35 @@ mod tests {
     #[test]
     fn ids_are_used_again_once_answered() {
         let mut outstanding = Outstanding::default();
-        assert_eq!([7, 8, 9].map(|birth| outstanding.begin(birth)), [0, 1, 2]);
+        assert_eq!(
+            [7, 8, 9].map(|birth| outstanding.begin(birth, None)),
+            [0, 1, 2]
+        );
         assert_eq!((outstanding.end(1), outstanding.end(1)), (Some(8), None));
-        assert_eq!(outstanding.begin(10), 1);
+        assert_eq!(outstanding.begin(10, None), 1);
         assert_eq!((outstanding.end(5), outstanding.len()), (None, 3));
+    }
+
+    #[test]
+    fn hashed_requests_have_ids_of_their_line() {
+        let mut outstanding = Outstanding::default();
+        let first = Lines::first_id(3);
+        assert_eq!(
+            [1, 2].map(|b| outstanding.begin(b, Some(3))),
+            [first, first + 1]
+        );
+        assert_eq!(outstanding.end(first), Some(1));
+        assert_eq!(outstanding.begin(4, Some(3)), first);
+        (2..Lines::IDS).for_each(|_| _ = outstanding.begin(5, Some(3)));
+        assert!(!outstanding.has_id(Some(3)) && outstanding.has_id(Some(4)));
+        for sequence in 0..200 {
+            let hash = line_hash(sequence, Routing::MinHash);
+            let id = id_of(sequence, Routing::MinHash);
+            assert_eq!(
+                (Lines::of(id), hash),
+                (hash, line_hash(sequence + 64, Routing::NminHash))
+            );
+            assert_eq!(Lines::of(id_of(sequence + 2040, Routing::Ordered)), None);
+        }
     }
 }

@@ -1,9 +1,9 @@
 //! A NIC: an open-loop source, and a sink that takes what its link carries.
 
-use phitwire_framing::aries::flit::Flit;
+use phitwire_framing::aries::flit::{Flit, NodeId, Routing};
 
 use super::credits::Returned;
-use super::packet::{Assembly, Delivery, Name, Outstanding, Packet, Reply};
+use super::packet::{Assembly, Delivery, Name, Outstanding, Packet, Reply, id_of, line_hash};
 use super::{Aries, INPUT_FLITS, NIC_LANES};
 use crate::kit::bits;
 use crate::machine::aries::link::{IdealEnd, SetProfile};
@@ -16,6 +16,25 @@ use crate::sim::direct::source::{NEVER, Source};
 type Shared = shared::Shared<Aries>;
 type Common = shared::Common<Aries>;
 
+/// What keeps its order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    /// The requests of one NIC to another.
+    OfPairs,
+    /// Those to cache lines of one hash.
+    OfLines,
+}
+
+impl Order {
+    pub(super) const fn of(routing: Routing) -> Option<Self> {
+        match (routing.is_deterministic(), routing.is_hashed()) {
+            (false, _) => None,
+            (true, false) => Some(Self::OfPairs),
+            (true, true) => Some(Self::OfLines),
+        }
+    }
+}
+
 /// A source and sink behind one link.
 #[derive(Debug)]
 pub struct Terminal {
@@ -26,8 +45,8 @@ pub struct Terminal {
     end: IdealEnd,
     assembly: Assembly,
     outstanding: Outstanding,
-    /// Where ways keep order.
-    last_seen: Option<LastSeen>,
+    /// Where ways keep order, and of what.
+    last_seen: Option<(Order, LastSeen)>,
 }
 
 /// Credits of a window that have not been taken into account yet.
@@ -57,14 +76,14 @@ impl Coming<'_> {
 }
 
 impl Terminal {
-    pub(super) fn new(number: u64, node: u32, source: Source, ordered: bool) -> Self {
+    pub(super) fn new(number: u64, node: u32, source: Source, order: Option<Order>) -> Self {
         Self {
             common: Common::new(number, source),
             node,
             end: IdealEnd::new(&SetProfile::paper(), 0),
             assembly: Assembly::default(),
             outstanding: Outstanding::default(),
-            last_seen: ordered.then(LastSeen::new),
+            last_seen: order.map(|order| (order, LastSeen::new())),
         }
     }
 
@@ -139,12 +158,17 @@ impl Terminal {
         }
     }
 
-    /// Whether a later request of the same source has come before.
+    /// Whether a later request of the same source, and to the same lines if these are what keeps
+    /// order, has come before.
     fn is_overtaken(&mut self, name: Name) -> bool {
-        let overtaken = |seen: &mut LastSeen| {
-            seen.is_overtaken(name.source, name.sequence, Name::SEQUENCE_MASK)
-        };
-        self.last_seen.as_mut().is_some_and(overtaken)
+        self.last_seen.as_mut().is_some_and(|(order, seen)| {
+            let lines = match order {
+                Order::OfPairs => 0,
+                Order::OfLines => line_hash(name.sequence, Routing::MinHash).unwrap_or(0),
+            };
+            let key = u32::from(lines) << NodeId::BITS | name.source;
+            seen.is_overtaken(key, name.sequence, Name::SEQUENCE_MASK)
+        })
     }
 
     /// Sends what can be sent in a window in which these credits come; the cycles in which flits
@@ -275,10 +299,12 @@ impl model::Terminal<Aries> for Terminal {
         let source = &mut self.common.source;
         let head = source.head();
         let (to, _) = source.take(self.common.number, &shared.births, &shared.destinations);
+        let routing = shared.format.routing;
         let id = if shared.request_reply {
-            self.outstanding.begin(head.birth)
+            let hash = line_hash(head.sequence, routing);
+            self.outstanding.begin(head.birth, hash)
         } else {
-            head.sequence as u16 & 0xfff
+            id_of(head.sequence, routing)
         };
         let name = Name {
             dest: shared.format.nodes[to as usize],
@@ -309,10 +335,12 @@ impl model::Terminal<Aries> for Terminal {
     }
 
     fn request_due(&self, shared: &Shared) -> u64 {
-        let full = shared.request_reply && self.outstanding.len() >= shared.format.outstanding;
-        match full {
+        let head = self.common.source.head();
+        let hash = line_hash(head.sequence, shared.format.routing);
+        let full = self.outstanding.len() >= shared.format.outstanding;
+        match shared.request_reply && (full || !self.outstanding.has_id(hash)) {
             true => NEVER,
-            false => self.common.source.head().birth,
+            false => head.birth,
         }
     }
 
@@ -329,7 +357,7 @@ impl model::Terminal<Aries> for Terminal {
 #[cfg(test)]
 impl Terminal {
     /// Expects, or does not expect, that requests of a source come in their order.
-    pub(super) fn expect_order(&mut self, ordered: bool) {
-        self.last_seen = ordered.then(LastSeen::new);
+    pub(super) fn expect_order(&mut self, order: Option<Order>) {
+        self.last_seen = order.map(|order| (order, LastSeen::new()));
     }
 }

@@ -8,6 +8,7 @@ use super::bte::TransferOwner;
 use super::completion::Failure;
 use super::outstanding::{Landing, Pending};
 use super::receive::{ANNOUNCE, HANDLE_BYTES};
+use super::requester::Requester;
 use super::responder::{EVENT_BYTES, EVENT_CODE};
 use super::traffic::RUN_BLOCK_CODE;
 use super::transaction::high_ssid;
@@ -216,6 +217,19 @@ impl Active {
                 ..Landing::NONE
             },
         }
+    }
+
+    /// Whether its next packet finds a packet id. By adaptive ways each does, where there is room.
+    pub(super) fn finds_id(&self, requester: &Requester) -> bool {
+        let routing = self.what.transfer.routing;
+        let piece = match self.stage {
+            _ if !routing.is_deterministic() => return true,
+            Stage::Announcing(_) => self.announcement(),
+            Stage::Streaming if self.left() > 0 => self.piece(),
+            Stage::Ending => self.end(&mut [0; MAX_DATA]),
+            _ => return true,
+        };
+        requester.has_id(routing, piece.address | piece.ssid_bits(self.ssid))
     }
 
     /// The next piece of the data.

@@ -401,6 +401,10 @@ impl BlockTransferEngine {
                 self.parked.push(slot);
                 continue;
             }
+            if !self.slots.get(slot).finds_id(requester) {
+                self.taken.push_front(slot);
+                return false;
+            }
             if !self.step(now, slot, requester, memory) {
                 continue;
             }
@@ -424,7 +428,8 @@ impl BlockTransferEngine {
     ) -> bool {
         let active = self.slots.get(slot);
         let target = active.what.target;
-        if active.stage != Stage::Ending && !self.targets.has_room(now, target) {
+        let has_room = active.stage == Stage::Ending || self.targets.has_room(now, target);
+        if !has_room || !active.finds_id(requester) {
             return false;
         }
         let mut data = [0; MAX_DATA];

@@ -153,6 +153,9 @@ impl Interface {
         if ssid != 0 && ask.answer_bytes != 0 && ask.landing.local.is_none() {
             return Err(PostError::NoAddress);
         }
+        if !self.requester.has_id(ask.routing, ask.address) {
+            return Err(PostError::TooMany);
+        }
         self.requester
             .issue(now, &ask, asker)
             .map_err(PostError::Emit)?;

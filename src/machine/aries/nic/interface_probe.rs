@@ -69,6 +69,9 @@ impl Interface {
         if spec.op == ProbeOperation::Put {
             ask.command = Command::Control { code: PROBE_CODE };
         }
+        if !self.requester.has_id(ask.routing, ask.address) {
+            return Err(ProbeError::Full);
+        }
         let number = self.probed + 1;
         let issued = self.requester.issue(now, &ask, Asker::Probe(number));
         let id = issued.map_err(|_| ProbeError::Impossible)?;

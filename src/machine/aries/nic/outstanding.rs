@@ -1,11 +1,12 @@
 //! Requests that wait for their response, by packet id.
 //!
 //! A packet id has 12 bits and a NIC has up to 1,024 packets outstanding (white paper, "Aries
-//! Performance"), so that three ids of four rest. Every id is a [slot](crate::nic::slab) of its
-//! own. What a response must name is the id and the [period](crate::nic::periods) in which the
+//! Performance"). Every id is a [slot](crate::nic::slab). The lower half serves every mode but the
+//! hashed ones, so that about half of it rests; the upper half serves these, by the hash of the
+//! cache line, and adaptive requests once the lower half is used up. What a response must name is the id and the [period](crate::nic::periods) in which the
 //! request was posted: the echo, of five bits, tells 32 of them apart.
 
-use phitwire_framing::aries::flit::NodeId;
+use phitwire_framing::aries::flit::{Lines, NodeId, Routing};
 use phitwire_framing::aries::packet::{Command, ECHO_BITS};
 
 use crate::nic::RunRequest;
@@ -23,6 +24,16 @@ pub(crate) const RESERVED: u32 = 64;
 /// Of these, packets that may be requests of users: a traffic run or block transfer that uses all
 /// others does not hold them up.
 pub(crate) const RESERVED_FOR_USERS: u32 = 16;
+
+/// The regions of the ids: those without a hash, then one for each hash.
+const REGIONS: usize = 1 + Lines::HASHES as usize;
+
+const fn region_of(id: u32) -> usize {
+    match Lines::of(id as u16) {
+        None => 0,
+        Some(hash) => 1 + hash as usize,
+    }
+}
 
 /// On whose behalf a request is to begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -177,10 +188,33 @@ impl Outstanding {
             "the configuration bounds it"
         );
         Self {
-            slab: Slab::new(IDS.into(), Pending::NONE, periods),
+            slab: Slab::in_regions(IDS.into(), Pending::NONE, periods, (REGIONS, region_of)),
             capacity,
             users: 0,
         }
+    }
+
+    /// The region of the id of a request with that mode and address, if one has a free id.
+    #[inline]
+    fn region(&self, routing: Routing, address: u64) -> Option<usize> {
+        let has = |region: &usize| self.slab.has_slot_in(*region);
+        if routing.is_hashed() {
+            return Some(1 + usize::from(Lines::hash(address))).filter(has);
+        }
+        // The id says nothing about the way of an adaptive packet.
+        let regions = if routing.is_deterministic() {
+            1
+        } else {
+            REGIONS
+        };
+        (0..regions).find(has)
+    }
+
+    /// Whether a request with that mode and address finds an id, where
+    /// [`has_room`](Self::has_room) says that another may begin.
+    #[inline]
+    pub(crate) fn has_id(&self, routing: Routing, address: u64) -> bool {
+        self.region(routing, address).is_some()
     }
 
     /// Whether another request may begin.
@@ -191,7 +225,7 @@ impl Outstanding {
             Share::User if self.users < RESERVED_FOR_USERS.min(self.capacity) => RESERVED,
             Share::User | Share::Bulk => 0,
         };
-        self.slab.len() < self.capacity + reserve && self.slab.has_slot()
+        self.slab.len() < self.capacity + reserve && self.has_id(Routing::default(), 0)
     }
 
     /// Whether this id and echo are of the period in which the id served last.
@@ -205,11 +239,14 @@ impl Outstanding {
     /// `pending.posted` must not be earlier than that of any request begun before.
     ///
     /// # Panics
-    /// If there is no room even in the reserve; [`has_room`](Self::has_room) has been asked before.
+    /// If there is no room even in the reserve, or no id; [`has_room`](Self::has_room) and, of a
+    /// deterministic mode, [`has_id`](Self::has_id) have been asked before.
     #[inline]
-    pub(crate) fn begin(&mut self, pending: Pending) -> (PacketId, u8) {
+    pub(crate) fn begin(&mut self, pending: Pending, routing: Routing) -> (PacketId, u8) {
         assert!(self.has_room(Share::Reserve), "room was asked for");
-        let (index, period) = self.slab.begin(pending).expect("room was asked for");
+        let region = self.region(routing, pending.offset);
+        let begun = region.and_then(|region| self.slab.begin_in(region, pending));
+        let (index, period) = begun.expect("an id was asked for");
         self.users += u32::from(pending.asker.is_user());
         (PacketId(index as u16), echo_of(period))
     }

@@ -29,7 +29,9 @@ fn at(ns: u64) -> Pending {
 #[test]
 fn requests_expire_in_posting_order_and_only_when_due() {
     let mut table = fresh(4);
-    let ids: Vec<PacketId> = (1..=4).map(|ns| table.begin(at(ns)).0).collect();
+    let ids: Vec<PacketId> = (1..=4)
+        .map(|ns| table.begin(at(ns), Routing::Adaptive0).0)
+        .collect();
     assert!(!table.has_room(Share::Bulk) && table.has_room(Share::Reserve));
     table.finish(ids[1]);
     assert_eq!(table.slab.oldest(), Some(Time::from_ns(1)));
@@ -50,12 +52,12 @@ fn users_have_room_beside_those_who_use_all_there_is_and_no_more_than_that_witho
         let few = RESERVED_FOR_USERS.min(capacity);
         let mut table = fresh(capacity);
         for _ in 0..capacity {
-            table.begin(of_run(1));
+            table.begin(of_run(1), Routing::Adaptive0);
         }
         assert!(!table.has_room(Share::Bulk));
         let mut ids = Vec::new();
         while table.has_room(Share::User) {
-            ids.push(table.begin(at(2)).0);
+            ids.push(table.begin(at(2), Routing::Adaptive0).0);
         }
         assert_eq!(ids.len(), few as usize, "{capacity}");
         assert!(table.has_room(Share::Reserve));
@@ -66,7 +68,7 @@ fn users_have_room_beside_those_who_use_all_there_is_and_no_more_than_that_witho
 
         let mut alone = fresh(capacity);
         while alone.has_room(Share::User) {
-            alone.begin(at(2));
+            alone.begin(at(2), Routing::Adaptive0);
         }
         assert_eq!(alone.slab.len(), capacity);
     }
@@ -75,10 +77,10 @@ fn users_have_room_beside_those_who_use_all_there_is_and_no_more_than_that_witho
 #[test]
 fn a_late_response_never_completes_another_request() {
     let mut table = fresh(MAX_OUTSTANDING);
-    let (old, _) = table.begin(at(1));
+    let (old, _) = table.begin(at(1), Routing::Adaptive0);
     table.expire(Time::from_ns(1)).unwrap();
     for ns in 2..1_000_000 {
-        let (id, _) = table.begin(at(ns));
+        let (id, _) = table.begin(at(ns), Routing::Adaptive0);
         assert_ne!(id, old);
         table.finish(id);
     }
@@ -89,11 +91,11 @@ fn a_late_response_never_completes_another_request() {
 #[test]
 fn nothing_can_be_asked_when_all_ids_of_a_period_are_in_quarantine() {
     let mut table = fresh(MAX_OUTSTANDING);
-    let first = table.begin(at(1));
+    let first = table.begin(at(1), Routing::Adaptive0);
     table.expire(Time::NEVER).unwrap();
     for ns in 1..u64::from(IDS) {
         assert!(table.has_room(Share::Bulk) && table.slab.opens().is_none());
-        table.begin(at(ns));
+        table.begin(at(ns), Routing::Adaptive0);
         table.expire(Time::NEVER).unwrap();
     }
     assert_eq!(table.slab.quarantined(), u32::from(IDS));
@@ -102,7 +104,7 @@ fn nothing_can_be_asked_when_all_ids_of_a_period_are_in_quarantine() {
     let second = Time::ZERO + Duration::from_ms(2_000);
     assert_eq!(table.slab.opens(), Some(second));
     table.slab.advance(second);
-    let again = table.begin(at(1 << 21));
+    let again = table.begin(at(1 << 21), Routing::Adaptive0);
     assert_eq!(again.0, first.0);
     assert_ne!(again.1, first.1);
     assert!(table.answered_by(first.0, first.1).is_none() && !table.is_recent(first.0, first.1));
@@ -113,11 +115,11 @@ fn an_id_rests_while_all_others_serve() {
     let mut table = fresh(1);
     let mut seen = HashSet::new();
     for ns in 0..u64::from(IDS) {
-        let (id, _) = table.begin(at(ns));
+        let (id, _) = table.begin(at(ns), Routing::Adaptive0);
         assert!(seen.insert(id));
         table.finish(id);
     }
-    assert!(!seen.insert(table.begin(at(1 << 20)).0));
+    assert!(!seen.insert(table.begin(at(1 << 20), Routing::Adaptive0).0));
 }
 
 /// Thousands of lives of one network interface, each cut short with requests outstanding whose
@@ -137,10 +139,13 @@ fn no_name_comes_again_within_a_minute_whatever_was_killed() {
                 if !table.has_room(Share::Bulk) {
                     continue;
                 }
-                let (id, echo) = table.begin(Pending {
-                    posted: now,
-                    ..at(1)
-                });
+                let (id, echo) = table.begin(
+                    Pending {
+                        posted: now,
+                        ..at(1)
+                    },
+                    Routing::Adaptive0,
+                );
                 // A name that was answered may come again.
                 if rng.chance(1, 4) {
                     table.finish(id);
@@ -164,7 +169,9 @@ fn every_slot_is_in_exactly_one_list() {
     let (mut rng, mut live, mut dead) = (Rng::new(5, 0), Vec::new(), Vec::new());
     for ns in 1..200_000 {
         match rng.below(4) {
-            0 | 1 if table.has_room(Share::Bulk) => live.push(table.begin(at(ns)).0),
+            0 | 1 if table.has_room(Share::Bulk) => {
+                live.push(table.begin(at(ns), Routing::Adaptive0).0)
+            }
             2 if !live.is_empty() => {
                 table.finish(live.swap_remove(rng.below(live.len() as u64) as usize));
             }
@@ -184,4 +191,37 @@ fn every_slot_is_in_exactly_one_list() {
         assert_eq!(table.slab.listed(), u32::from(IDS));
     }
     assert!(live.iter().all(|&id| table.get(id).is_some()));
+}
+
+/// The id of a deterministic request says whether its way depends on the address, and on what of
+/// it.
+#[test]
+fn ids_say_what_the_way_of_a_deterministic_request_depends_on() {
+    let mut table = fresh(MAX_OUTSTANDING);
+    let line = |number: u64| number * Lines::BYTES;
+    let hashed = table.begin(at(line(5)), Routing::MinHash).0;
+    assert_eq!(Lines::of(hashed.bits()), Some(Lines::hash(line(5))));
+    let same = (0..)
+        .map(line)
+        .filter(|&at| Lines::hash(at) == Lines::hash(line(5)));
+    for address in same.take(usize::from(Lines::IDS) - 1) {
+        assert!(table.has_id(Routing::NminHash, address));
+        table.begin(at(address), Routing::NminHash);
+    }
+    assert!(
+        !table.has_id(Routing::MinHash, line(5)),
+        "all ids of its hash wait"
+    );
+    let other = (0..)
+        .map(line)
+        .find(|&at| Lines::hash(at) != Lines::hash(line(5)));
+    assert!(table.has_id(Routing::MinHash, other.unwrap()));
+    // All others have ids without a hash.
+    while table.has_room(Share::Bulk) {
+        let routing = [Routing::Ordered, Routing::Adaptive0][table.slab.len() as usize % 2];
+        let id = table.begin(at(line(5)), routing).0;
+        assert_eq!(Lines::of(id.bits()), None);
+    }
+    table.finish(hashed);
+    assert!(table.has_id(Routing::MinHash, line(5)));
 }

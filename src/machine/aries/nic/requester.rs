@@ -77,6 +77,12 @@ impl Requester {
         self.outstanding.has_room(share) && self.queue.len() < self.queue_limit
     }
 
+    /// Whether a request with that mode and address finds a packet id.
+    #[inline]
+    pub(crate) fn has_id(&self, routing: Routing, address: u64) -> bool {
+        self.outstanding.has_id(routing, address)
+    }
+
     /// Requests that wait for the link.
     #[inline]
     pub(crate) fn queued(&self) -> usize {
@@ -89,7 +95,8 @@ impl Requester {
     /// [`EmitError`] when it is no packet; nothing is asked then.
     ///
     /// # Panics
-    /// If there is no room even in the reserve; [`has_room`](Self::has_room) has been asked before.
+    /// If there is no room even in the reserve, or no id; [`has_room`](Self::has_room) and, of a
+    /// deterministic mode, [`has_id`](Self::has_id) have been asked before.
     #[inline]
     pub(crate) fn issue(
         &mut self,
@@ -97,7 +104,7 @@ impl Requester {
         ask: &Ask<'_>,
         asker: Asker,
     ) -> Result<PacketId, EmitError> {
-        let (id, echo) = self.outstanding.begin(Pending {
+        let pending = Pending {
             posted: now,
             asker,
             node: ask.node,
@@ -106,7 +113,8 @@ impl Requester {
             offset: ask.address,
             answer_bytes: ask.answer_bytes,
             landing: ask.landing,
-        });
+        };
+        let (id, echo) = self.outstanding.begin(pending, ask.routing);
         let request = Request {
             destination: ask.node,
             source: self.node,

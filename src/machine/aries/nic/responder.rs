@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use phitwire_framing::aries::flit::{Flit, NodeId, Routing};
+use phitwire_framing::aries::flit::{Flit, NodeId};
 use phitwire_framing::aries::packet::{
     AmoOp, Command, MAX_DATA, Operands, PacketError, Request, Response, Status, Width,
 };
@@ -121,7 +121,7 @@ impl Responder {
         self.counters.served(request.command, status);
         let response = Response {
             destination: request.source,
-            routing: answer_routing(request.routing),
+            routing: request.routing.of_response(),
             packet_id: request.packet_id,
             echo: request.echo,
             status,
@@ -409,14 +409,5 @@ impl Responder {
         } else {
             self.counters.target_event_overflows += 1;
         }
-    }
-}
-
-/// The response goes as its request came, but needs no order: the request that it answers is done.
-#[inline]
-const fn answer_routing(request: Routing) -> Routing {
-    match request {
-        Routing::Ordered | Routing::OrderedNonMinimal => Routing::Adaptive0,
-        other => other,
     }
 }

@@ -31,11 +31,12 @@ fn request(rng: &mut Rng) -> Vec<Flit> {
     len = command.operand_bytes().unwrap_or(len);
     let (any, low) = (rng.below(1 << 12) as u16, rng.below(64) as u16);
     let handles = [ALL, ANNOUNCE, any, low];
+    let packet_id = rng.next_u64() as u16 & Head::PACKET_ID_MASK;
     let request = Request {
         destination: NODES[1],
         source: [NODES[0], NodeId::from_bits(rng.next_u64() as u32)][rng.below(2) as usize],
-        routing: Routing::from_code(rng.below(8) as u8),
-        packet_id: rng.next_u64() as u16,
+        routing: Routing::from_code(rng.below(8) as u8, packet_id),
+        packet_id,
         command,
         mdh: handles[rng.below(4) as usize],
         echo: rng.below(32) as u8,

@@ -123,6 +123,9 @@ impl Issuer for PacketIssuer<'_> {
                 (command, address, &operands[..len])
             }
         };
+        if !self.requester.has_id(self.routing, address) {
+            return false;
+        }
         let ask = Ask {
             node,
             command,
@@ -285,9 +288,11 @@ impl From<Announced> for Status {
     }
 }
 
-/// What the packets of a run are told: both lists are in one order.
+/// The routing mode of the packets of a run: both lists are in one order.
 pub(super) const fn routing_of(ways: Ways) -> Routing {
-    Routing::from_code(ways as u8)
+    Routing::ALL[ways as usize]
 }
+const _: () = assert!(Routing::ALL.len() == Ways::ALL.len());
+const _: () = assert!(routing_of(Ways::NminHash) as u8 == Routing::NminHash as u8);
 const _: () = assert!(routing_of(Ways::Ordered) as u8 == Routing::Ordered as u8);
 const _: () = assert!(routing_of(Ways::Valiant) as u8 == Routing::Valiant as u8);

@@ -16,10 +16,8 @@ use phitwire_framing::aries::flit::{Head, Routing};
 pub use super::draws::Loads;
 pub use super::ways::{Arrival, Choice, Decision, Refusal, Way, WaySet, Ways};
 
-use super::draws::{Draws, HashDraws, NoLoads, count, nth, pick_port};
-use super::registers::{
-    AriesRegisters, Bias, FIRST_NIC_PORT, PORTS, PortKind, PortMask, RouteTables,
-};
+use super::draws::HashDraws;
+use super::registers::{AriesRegisters, FIRST_NIC_PORT, PORTS, PortKind, PortMask, RouteTables};
 use crate::rng::{Rng, spread};
 
 /// What the tiles of a router have in common for their decisions.
@@ -42,6 +40,9 @@ struct Intent {
     at_source: bool,
     /// Whether the packet's state asks for the way up.
     is_up: bool,
+    /// Where on its way the packet is: 0 at its source, then one more behind a green and a black
+    /// link, and three more in an intermediate group. Biases may grow with it.
+    position: u8,
 }
 
 /// A minimal part of a way.
@@ -176,6 +177,11 @@ impl Routes {
             PortKind::Green | PortKind::Black => {}
         }
         let at_source = kind == PortKind::Processor;
+        let position = match kind {
+            PortKind::Processor | PortKind::Blue => 0,
+            PortKind::Green => 1,
+            PortKind::Black => 2,
+        } + if local { 0 } else { 3 * class.min(1) };
         if !is_up || class == 0 && !local {
             let ports = self.minimal(kind, head) & live;
             let from = if local { PortKind::Processor } else { kind };
@@ -186,6 +192,7 @@ impl Routes {
                     .flatten(),
                 at_source,
                 is_up,
+                position,
             };
         }
         Intent {
@@ -193,6 +200,7 @@ impl Routes {
             up: self.up(kind, head, live, class, true),
             at_source,
             is_up,
+            position,
         }
     }
 
@@ -278,9 +286,9 @@ impl Routes {
     /// Decides where a packet goes: `live` are the ports whose link is up, `load` gives a port's
     /// load.
     ///
-    /// Per packet two minimal and two non-minimal candidates are drawn, as far as its mode and its
-    /// state allow; the one with the least load after the mode's bias wins, minimal ones at a tie
-    /// (white paper, "Cray XC Routing").
+    /// Per packet and router two minimal and two non-minimal candidates are drawn, as far as its
+    /// mode and its state allow; the path with the least load after the mode's bias wins, a minimal
+    /// one at a tie (white paper, "Aries Router", "Cray XC Routing").
     ///
     /// # Errors
     /// [`Refusal`] when there is none.
@@ -302,11 +310,13 @@ impl Routes {
         }
         let phase = self.phase(kind, head, live);
         let mode = head.routing();
-        let decision = if matches!(mode, Routing::Ordered | Routing::OrderedNonMinimal) {
+        let decision = if mode.is_deterministic() {
             let mut draws = HashDraws(self.flow_hash(port, head));
             self.pick_hashed(phase, mode, &mut draws)
+        } else if let Some(mode) = mode.adaptive_mode() {
+            self.pick_adaptive(phase, mode, rng, &load)
         } else {
-            self.pick_by_load(phase, mode, rng, load)
+            self.pick_of_kind(phase, mode == Routing::Valiant, rng, &load)
         };
         decision.ok_or_else(|| {
             if self.ways(kind, head).is_empty() {
@@ -334,153 +344,6 @@ impl Routes {
             kind: Choice::Eject,
         })
     }
-
-    /// The hash of an ordered packet: the same for all packets of a flow at one router. The source
-    /// is not in the head, but all packets of a flow come in by one port.
-    pub fn flow_hash(&self, port: u8, head: Head) -> u64 {
-        let flow = u64::from(head.destination().bits()) << 8
-            | u64::from(port) << 1
-            | u64::from(head.is_response());
-        spread(self.salt ^ flow)
-    }
-
-    /// The kind that the mode or the packet's state asks for, with what stands in for it.
-    fn pick_hashed(&self, phase: Intent, mode: Routing, draws: &mut HashDraws) -> Option<Decision> {
-        let up_first = phase.wants_up(mode == Routing::OrderedNonMinimal);
-        for (turn, up) in [up_first, !up_first].into_iter().enumerate() {
-            let candidate = if up {
-                phase.up.and_then(|up| self.draw_up(up, draws, &NoLoads))
-            } else {
-                phase
-                    .minimal
-                    .map(|part| part.way(nth(part.ports, draws.below(count(part.ports)))))
-            };
-            if let Some(way) = candidate {
-                return Some(phase.decision(way, up, turn > 0));
-            }
-        }
-        None
-    }
-
-    fn pick_by_load(
-        &self,
-        phase: Intent,
-        mode: Routing,
-        rng: &mut Rng,
-        load: impl Loads,
-    ) -> Option<Decision> {
-        let biases = match mode.adaptive_mode() {
-            Some(mode) if phase.at_source => self.registers.bias[mode],
-            _ => {
-                let up_first = phase.wants_up(mode == Routing::Valiant);
-                let own = self.pick_one(phase, up_first, rng, &load);
-                return own
-                    .map(|way| phase.decision(way, up_first, false))
-                    .or_else(|| {
-                        let way = self.pick_one(phase, !up_first, rng, &load)?;
-                        Some(phase.decision(way, !up_first, true))
-                    });
-            }
-        };
-        let minimal = self.pick_one(phase, false, rng, &load);
-        let up = self.pick_one(phase, true, rng, &load);
-        match (minimal, up) {
-            (Some(minimal), Some(up)) => {
-                let cost = biased(load.of(minimal.port), biases.minimal);
-                let up_cost = biased(load.of(up.port), biases.non_minimal);
-                if cost <= up_cost {
-                    Some(phase.decision(minimal, false, false))
-                } else {
-                    Some(phase.decision(up, true, false))
-                }
-            }
-            (Some(way), None) => Some(phase.decision(way, false, false)),
-            (None, Some(way)) => Some(phase.decision(way, true, true)),
-            (None, None) => None,
-        }
-    }
-
-    /// The less loaded of two candidates of one kind.
-    fn pick_one(&self, phase: Intent, up: bool, rng: &mut Rng, load: &impl Loads) -> Option<Way> {
-        if !up {
-            let part = phase.minimal?;
-            return Some(part.way(pick_port(part.ports, rng, load, false)));
-        }
-        let up = phase.up?;
-        let first = self.draw_up(up, rng, load)?;
-        let second = self.draw_up(up, rng, load)?;
-        Some(if load.of(second.port) < load.of(first.port) {
-            second
-        } else {
-            first
-        })
-    }
-
-    /// One candidate of the way up.
-    fn draw_up(&self, up: Up, draws: &mut impl Draws, load: &impl Loads) -> Option<Way> {
-        Some(match self.draw(up, draws)? {
-            Step::Port(port) => {
-                load.drawn(port, true);
-                Way {
-                    port,
-                    class: up.class,
-                    non_minimal: true,
-                }
-            }
-            Step::Root(part) => part.way(pick_port(part.ports, draws, load, true)),
-        })
-    }
-
-    /// What a load counts for at a packet's source, in that adaptive mode, on a minimal way or, if
-    /// `up`, another.
-    pub fn cost(&self, mode: usize, up: bool, load: u32) -> u32 {
-        let biases = self.registers.bias[mode & 3];
-        biased(
-            load,
-            if up {
-                biases.non_minimal
-            } else {
-                biases.minimal
-            },
-        )
-    }
-
-    /// Draws the next step of the way up: green, black or staying in either dimension, each router
-    /// of the group with about the same chance. Where the way could not go on, staying is not among
-    /// the choices.
-    fn draw(&self, up: Up, draws: &mut impl Draws) -> Option<Step> {
-        let (greens, blacks) = self.open_dimensions(up);
-        let blues = up.ports & self.blue;
-        let ends = match up.end {
-            End::Blue => blues != 0,
-            End::Root(root) => root.ports != 0,
-        };
-        if greens != 0 {
-            let stays = u64::from(blacks != 0 || ends);
-            let drawn = draws.below(count(greens) + stays);
-            if drawn < count(greens) {
-                return Some(Step::Port(nth(greens, drawn)));
-            }
-        }
-        if blacks != 0 {
-            let stays = if ends {
-                u64::from(self.registers.black_links.max(1))
-            } else {
-                0
-            };
-            let drawn = draws.below(count(blacks) + stays);
-            if drawn < count(blacks) {
-                return Some(Step::Port(nth(blacks, drawn)));
-            }
-        }
-        if !ends {
-            return None;
-        }
-        Some(match up.end {
-            End::Blue => Step::Port(nth(blues, draws.below(count(blues)))),
-            End::Root(root) => Step::Root(root),
-        })
-    }
 }
 
 impl Intent {
@@ -489,6 +352,7 @@ impl Intent {
         up: None,
         at_source: false,
         is_up: false,
+        position: 0,
     };
 
     /// Whether the way up is what the packet takes if it can; at the source the mode says so.
@@ -511,6 +375,10 @@ impl Intent {
             }
         } else if up && !way.non_minimal {
             Choice::Root
+        } else if up && !self.is_up {
+            Choice::Diverted
+        } else if !up && self.is_up {
+            Choice::Returned
         } else {
             Choice::Transit
         };
@@ -533,11 +401,8 @@ fn entry(table: &[PortMask], index: usize) -> PortMask {
     table.get(index).copied().unwrap_or(0)
 }
 
-#[inline]
-fn biased(load: u32, bias: Bias) -> u32 {
-    (load << (bias.shift & 3)) + u32::from(bias.add & 63)
-}
-
+#[path = "pick.rs"]
+mod pick;
 #[cfg(test)]
 #[path = "tests.rs"]
 mod tests;

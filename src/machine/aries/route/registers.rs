@@ -87,8 +87,7 @@ impl RouteTables {
     }
 }
 
-/// The bias of one adaptive routing mode: a load becomes `(load << shift) + add`, and the smallest
-/// wins.
+/// A bias: the load of a path becomes `(load << shift) + add`, and the least wins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bias {
     /// 0 to 3.
@@ -105,6 +104,9 @@ pub struct ModeBias {
     pub minimal: Bias,
     /// For non-minimal candidates.
     pub non_minimal: Bias,
+    /// 0 to 63: what is added to non-minimal loads for each step that a packet has made: behind a
+    /// green and a black link, and three in an intermediate group.
+    pub growth: u8,
 }
 
 /// The registers of one chip. What the tiles have in common stands here once.
@@ -151,18 +153,17 @@ impl AriesRegisters {
     pub const ROOT_CLASSES: [u8; 4] = [2, 2, 2, 3];
     /// [`local_up_class`](Self::local_up_class) of such a machine.
     pub const LOCAL_UP_CLASS: u8 = 1;
-    /// [`bias`](Self::bias) of the four modes, growing towards minimal; chosen by curves
-    /// (`docs/guide/src/results.md`). A non-minimal way is about twice as long as a minimal one, so that it
-    /// takes twice as much of the network, and what is told of it is the load of its first router
-    /// only. With its load taken once or twice, packets of a network that is full go round until
-    /// nothing else fits; four times is enough. Mode 0 adds the least that keeps a single packet on
-    /// the minimal way from sending the next one round.
-    pub const BIAS: [ModeBias; 4] = [mode(2, 2), mode(2, 4), mode(2, 8), mode(3, 8)];
+    /// [`bias`](Self::bias) of the four modes: none; growing along the way; small; large. What the
+    /// modes are is public, the numbers are not. Loads are 0 to 15: a small bias is what a few
+    /// packets that wait are worth, a large one lets a minimal path fill up before another is taken.
+    /// `docs/guide/src/results.md` has the curves that they were chosen by.
+    pub const BIAS: [ModeBias; 4] = [mode(0, 0, 0), mode(0, 0, 2), mode(0, 4, 0), mode(2, 8, 0)];
 }
 
-const fn mode(shift: u8, add: u8) -> ModeBias {
+const fn mode(shift: u8, add: u8, growth: u8) -> ModeBias {
     ModeBias {
         minimal: Bias { shift: 0, add: 0 },
         non_minimal: Bias { shift, add },
+        growth,
     }
 }

@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use phitwire_framing::aries::flit::{Flit, NodeId};
+use phitwire_framing::aries::flit::{Flit, Lines, NodeId};
 
 use super::*;
 use crate::machine::aries::route::harness::{At, Machine};
@@ -14,7 +14,12 @@ fn all_routes(machine: &Machine) -> Vec<Routes> {
 
 fn head_to((group, router): At, routing: Routing, response: bool) -> Head {
     let to = NodeId::new(group as u16, router as u8, 2);
-    Head::new(response, 1, to, routing, 0, 0)
+    let id = if routing.is_hashed() {
+        Lines::first_id(0)
+    } else {
+        0
+    };
+    Head::new(response, 1, to, routing, id, 0)
 }
 
 /// The links that a packet takes, and the classes on them.
@@ -102,7 +107,8 @@ fn every_mode_reaches_every_router_in_class_order() {
                     let rank: Vec<_> = links.map(|(&class, &kind)| (class, kind)).collect();
                     // Green, black, blue, class by class, each once.
                     assert!(rank.is_sorted_by(|a, b| a < b), "{rank:?}");
-                    let up = trace.choices.contains(&Choice::NonMinimal);
+                    let goes_up = |c: &Choice| matches!(c, Choice::NonMinimal | Choice::Diverted);
+                    let up = trace.choices.iter().any(goes_up);
                     let is_blue = |(_, kind): &&(u8, PortKind)| *kind == PortKind::Blue;
                     let blues = rank.iter().filter(is_blue).count();
                     if from == to {
@@ -117,8 +123,8 @@ fn every_mode_reaches_every_router_in_class_order() {
                         longest[1] = longest[1].max(rank.len());
                     }
                     match routing {
-                        Routing::Minimal | Routing::Ordered => assert!(!up),
-                        Routing::Valiant | Routing::OrderedNonMinimal => assert_eq!(up, from != to),
+                        Routing::Minimal | Routing::Ordered | Routing::MinHash => assert!(!up),
+                        mode if mode.is_non_minimal() => assert_eq!(up, from != to),
                         _ => {}
                     }
                 }
@@ -129,13 +135,14 @@ fn every_mode_reaches_every_router_in_class_order() {
     assert!((9..=10).contains(&longest[1]), "{longest:?}");
 }
 
-/// Ordered packets of one flow always take the same way; different flows spread.
+/// Packets of one flow always take the same way in deterministic modes; different flows spread.
 #[test]
-fn ordered_packets_follow_each_other() {
+fn deterministic_packets_follow_each_other() {
     let machine = Machine::small();
     let routes = all_routes(&machine);
     let mut rng = Rng::new(3, 4);
-    for routing in [Routing::Ordered, Routing::OrderedNonMinimal] {
+    let all = Routing::ALL.into_iter();
+    for routing in all.filter(|routing| routing.is_deterministic()) {
         let mut ways = BTreeSet::new();
         for from in machine.all() {
             for to in machine.all() {
@@ -204,7 +211,7 @@ fn without_live_minimal_ports_a_packet_of_class_0_goes_up() {
             let decision = decide(router, PortKind::Processor, head, !dead).expect("a way up");
             assert!(decision.way.non_minimal, "{routing:?} {to:?} {decision:?}");
             assert_eq!(decision.way.class, u8::from(to.0 == 0));
-            let would = matches!(routing, Routing::Valiant | Routing::OrderedNonMinimal);
+            let would = routing.is_non_minimal();
             assert_eq!(decision.kind == Choice::Fallback, !would);
             let none = decide(router, PortKind::Processor, head, 0);
             assert_eq!(none, Err(Refusal::Dead));
@@ -303,40 +310,137 @@ fn no_head_makes_a_decision_panic() {
     }
 }
 
-/// The loads and the biases of the mode decide between the kinds; the least loaded of the
-/// candidates wins.
+/// Hashed packets of one cache line follow each other; those of others go other ways.
 #[test]
-fn biases_shift_the_choice_between_the_kinds() {
+fn the_lines_of_a_pair_spread_over_its_ways() {
+    let machine = Machine::small();
+    let routes = all_routes(&machine);
+    let mut rng = Rng::new(3, 5);
+    for (routing, least) in [(Routing::MinHash, 2), (Routing::NminHash, 4)] {
+        let mut ways = BTreeSet::new();
+        for hash in 0..Lines::HASHES {
+            let to = NodeId::new(1, 3, 2);
+            let mut walk = |number: u16| {
+                let id = Lines::first_id(hash) + number;
+                let head = Head::new(false, 1, to, routing, id, 0);
+                let load = |_, port| u32::from(number) * u32::from(port) & 15;
+                walk(&machine, &routes, (0, 0), head, &mut rng, load).routers
+            };
+            let first = walk(0);
+            (1..9).for_each(|number| assert_eq!(walk(number), first));
+            ways.insert(first);
+        }
+        assert!(ways.len() >= least, "{routing:?}: {ways:?}");
+    }
+}
+
+/// How many of 400 packets in a mode, which came to router 0 of group 0 by a port of a kind, leave
+/// it on a non-minimal path, where minimal ports have one load and others another.
+fn climbing(kind: PortKind, (routing, to): (Routing, At), load: u32, up_load: u32) -> usize {
     let router = &all_routes(&Machine::small())[0];
     let mut rng = Rng::new(8, 9);
-    let mut up = |routing: Routing, load: u32, up_load: u32| {
-        let head = head_to((0, 3), routing, false);
-        let phase = router.phase(PortKind::Processor, head, u64::MAX);
-        let minimal = phase.minimal.expect("ports").ports;
-        let arrival = Arrival {
-            port: 40,
-            kind: PortKind::Processor,
-            head,
-        };
-        let by = |port: u8| [up_load, load][usize::from(minimal >> port & 1 != 0)];
-        let climbs = |_: &u32| {
-            let decision = router.choose(arrival, u64::MAX, &mut rng, by);
-            decision.expect("a way").way.non_minimal
-        };
-        (0..400).filter(climbs).count()
+    let head = head_to(to, routing, false);
+    let phase = router.phase(kind, head, u64::MAX);
+    let minimal = phase.minimal.expect("ports").ports;
+    let port = FIRST_NIC_PORT as u8;
+    let arrival = Arrival { port, kind, head };
+    let by = |port: u8| [up_load, load][usize::from(minimal >> port & 1 != 0)];
+    let climbs = |_: &u32| {
+        let decision = router.choose(arrival, u64::MAX, &mut rng, by);
+        decision.expect("a way").way.non_minimal
     };
+    (0..400).filter(climbs).count()
+}
+
+/// The most load of a minimal path at which it is taken, beside others with that load.
+fn bears(kind: PortKind, mode: (Routing, At), up_load: u32) -> u32 {
+    let is_taken = |load: &u32| climbing(kind, mode, *load, up_load) == 0;
+    (0..200)
+        .take_while(is_taken)
+        .last()
+        .expect("an idle path is taken")
+}
+
+/// No bias, one that grows along the way, a small and a large one.
+#[test]
+fn biases_are_what_the_names_of_the_modes_say() {
+    let to = (0, 3);
     // Two greens lead up; the blacks are the minimal ways.
-    assert_eq!(up(Routing::Adaptive0, 10, 2), 0, "a tie is minimal");
-    assert!(up(Routing::Adaptive0, 11, 2) > 300);
-    assert_eq!(up(Routing::Adaptive1, 12, 2), 0);
-    assert!(up(Routing::Adaptive1, 13, 2) > 300);
-    assert_eq!(up(Routing::Adaptive2, 16, 2), 0);
-    assert!(up(Routing::Adaptive2, 17, 2) > 300);
-    assert_eq!(up(Routing::Adaptive3, 24, 2), 0);
-    assert!(up(Routing::Adaptive3, 25, 2) > 300);
-    assert_eq!(up(Routing::Minimal, 99, 0), 0);
-    assert_eq!(up(Routing::Ordered, 99, 0), 0);
-    assert_eq!(up(Routing::Valiant, 0, 99), 400);
+    let [source, behind_green] = [PortKind::Processor, PortKind::Green].map(|kind| {
+        [
+            Routing::Adaptive0,
+            Routing::Adaptive1,
+            Routing::Adaptive2,
+            Routing::Adaptive3,
+        ]
+        .map(|mode| {
+            let most = bears(kind, (mode, to), 2);
+            assert!(climbing(kind, (mode, to), most + 1, 2) > 300, "{mode:?}");
+            most
+        })
+    });
+    // Without a bias the loads of both candidates count, and a tie is minimal.
+    assert_eq!(source[0], 2 + 2);
+    assert_eq!(source[1], source[0], "nothing has grown yet");
+    assert!(
+        source[0] < source[2] && source[2] < 2 * source[0] + 4,
+        "{source:?}"
+    );
+    assert!(source[3] > 15, "{source:?}");
+    for mode in [0, 2, 3] {
+        assert_eq!(behind_green[mode], source[mode]);
+    }
+    assert!(behind_green[1] > source[1], "{behind_green:?}");
+    let growth = AriesRegisters::BIAS[1].growth;
+    assert_eq!(behind_green[1] - source[1], u32::from(growth));
+    for (mode, climbs) in [
+        (Routing::Minimal, 0),
+        (Routing::Ordered, 0),
+        (Routing::Valiant, 400),
+    ] {
+        for loads in [(99, 0), (0, 99)] {
+            let kind = PortKind::Processor;
+            assert_eq!(climbing(kind, (mode, to), loads.0, loads.1), climbs);
+        }
+    }
+}
+
+/// A later router sends an adaptive packet up, calls it back, or becomes its root, by the loads.
+#[test]
+fn adaptive_packets_are_decided_at_every_router() {
+    let machine = Machine::new((4, 2, 3), 2, 1);
+    let routes = all_routes(&machine);
+    let mut rng = Rng::new(6, 2);
+    let mut seen = [0; 4];
+    for from in machine.all() {
+        for to in machine.all() {
+            for mode in 0..4 {
+                let head = head_to(to, Routing::ALL[mode], false);
+                for _ in 0..20 {
+                    let noise = rng.next_u64();
+                    let load = |_, port| (noise >> (port % 60)) as u32 & 15;
+                    let trace = walk(&machine, &routes, from, head, &mut rng, load);
+                    let has = |choice| u32::from(trace.choices.contains(&choice));
+                    seen[mode] += has(Choice::Diverted);
+                    // Nothing is decided in the target's group behind a blue link.
+                    let last = trace.classes.iter().position(|&class| class == 3);
+                    let rest = &trace.choices[last.unwrap_or(trace.choices.len() - 1)..];
+                    let is_decided = |c: &Choice| {
+                        matches!(c, Choice::Diverted | Choice::Returned | Choice::Root)
+                    };
+                    assert!(!rest.iter().skip(1).any(is_decided), "{trace:?}");
+                }
+            }
+        }
+    }
+    assert!(seen[0] > seen[1] && seen[1] > seen[3], "{seen:?}");
+    // An idle network calls back what an unlucky router sent up, in every mode.
+    let router = &routes[0];
+    let up = head_to((0, 3), Routing::Adaptive0, false);
+    let up = up.with_vc(1).with_non_minimal(true);
+    let root = decide(router, PortKind::Green, up, PortMask::MAX).expect("a way");
+    assert_eq!(root.kind, Choice::Root);
+    assert_eq!((root.way.class, root.way.non_minimal), (2, false));
 }
 
 /// A random root: every router of the group becomes it about equally often.

@@ -98,6 +98,10 @@ pub enum Choice {
     NonMinimal,
     /// At the root of a non-minimal way.
     Root,
+    /// On the way: an adaptive packet on a minimal way goes up after all.
+    Diverted,
+    /// On the way: an adaptive packet on its way up goes on minimally.
+    Returned,
     /// On the way, without a choice of the kind.
     Transit,
     /// The other kind than the one that the packet would have taken, which has no live port.

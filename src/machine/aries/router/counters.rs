@@ -17,6 +17,10 @@ counters! {
         minimal_decisions,
         /// Packets of the NICs that began a non-minimal way.
         non_minimal_decisions,
+        /// Adaptive packets on a minimal way that this router sent on a non-minimal one.
+        diverted_decisions,
+        /// Adaptive packets on a non-minimal way that this router called back to a minimal one.
+        returned_decisions,
         /// Packets for which this router was the root of their non-minimal way.
         root_decisions,
         /// Packets that had to take the other kind of way than they would have: no live port of

@@ -1,6 +1,6 @@
 //! Many routers, joined: nothing is lost, and nothing stands still for ever.
 
-use phitwire_framing::aries::flit::Routing;
+use phitwire_framing::aries::flit::{Lines, Routing};
 
 use super::tests::BLUE;
 use super::*;
@@ -94,13 +94,20 @@ fn ordered_packets_stay_in_order_under_load() {
                 for (to, routing) in [
                     ((from + 13) % nics, Routing::Ordered),
                     ((from + 29) % nics, Routing::OrderedNonMinimal),
+                    ((from + 7) % nics, Routing::MinHash),
+                    ((from + 17) % nics, Routing::NminHash),
                     (noise, Routing::Adaptive0),
                 ] {
+                    let id = match routing.is_hashed() {
+                        true => Lines::first_id(id as u8 % Lines::HASHES) + id,
+                        false => id,
+                    };
                     fabric.send(from, to, routing, 1 + rng.below(14) as u8, id);
                 }
             }
         }
         assert!(fabric.drain(20_000));
+        let mut reordered = 0;
         for nic in &fabric.nics {
             let ids = |mode| -> Vec<u16> {
                 let of_mode = nic.got.iter().filter(|head| head.routing() == mode);
@@ -109,12 +116,31 @@ fn ordered_packets_stay_in_order_under_load() {
             for mode in [Routing::Ordered, Routing::OrderedNonMinimal] {
                 assert_eq!(ids(mode), (0..40).collect::<Vec<_>>(), "{mode:?}");
             }
+            for mode in [Routing::MinHash, Routing::NminHash] {
+                let all = ids(mode);
+                assert_eq!(all.len(), 40);
+                for hash in 0..Lines::HASHES {
+                    let of_line: Vec<u16> = all
+                        .iter()
+                        .copied()
+                        .filter(|&id| Lines::of(id) == Some(hash))
+                        .collect();
+                    assert!(of_line.is_sorted(), "{mode:?}: {of_line:?}");
+                }
+                let sent = |id: &u16| id % Lines::IDS;
+                let is_sorted = all.iter().map(sent).is_sorted();
+                reordered += u32::from(!is_sorted);
+            }
             let noise = ids(Routing::Adaptive0);
             assert!(
                 noise.len() < 5 || !noise.is_sorted(),
                 "canary: adaptive packets do overtake"
             );
         }
+        assert!(
+            reordered > 0,
+            "canary: packets to several lines do overtake"
+        );
     }
 }
 

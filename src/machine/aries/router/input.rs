@@ -4,7 +4,7 @@
 //! eight virtual channels of the tile; a flit is sent when its row buffer has a free place. The
 //! input queues of network tiles are the links', those of processor tiles Netlink's.
 
-use phitwire_framing::aries::flit::{Flit, Head, Routing};
+use phitwire_framing::aries::flit::{Flit, Head};
 
 use super::event::AriesEvent;
 use super::grain::Items;
@@ -350,10 +350,7 @@ impl<I: Items> Tiles<I> {
     fn ejection_tile(&mut self, tile: usize, head: Head) -> usize {
         let nic = usize::from(head.destination().nic());
         let first = FIRST_PROCESSOR_TILE + nic / 2 * PAIR_TILES;
-        if matches!(
-            head.routing(),
-            Routing::Ordered | Routing::OrderedNonMinimal
-        ) {
+        if head.routing().is_deterministic() {
             return first + (self.routes.flow_hash(tile as u8, head) % PAIR_TILES as u64) as usize;
         }
         // The tile behind the one taken last comes first, so that ties go round.
@@ -373,6 +370,8 @@ impl<I: Items> Tiles<I> {
             Choice::Minimal => &mut counters.minimal_decisions,
             Choice::NonMinimal => &mut counters.non_minimal_decisions,
             Choice::Root => &mut counters.root_decisions,
+            Choice::Diverted => &mut counters.diverted_decisions,
+            Choice::Returned => &mut counters.returned_decisions,
             Choice::Fallback => &mut counters.fallback_decisions,
         } += 1;
     }

@@ -13,7 +13,7 @@
 //! Room is always asked for a longest packet: otherwise short packets would take it piece by piece
 //! and a long one would never find enough.
 
-use phitwire_framing::aries::flit::{Flit, Head, Routing};
+use phitwire_framing::aries::flit::{Flit, Head};
 
 mod to_nics;
 
@@ -426,10 +426,7 @@ impl<I: Items> Tiles<I> {
             // The rest of the packet wakes the channel.
             return None;
         }
-        let ordered = matches!(
-            head.routing(),
-            Routing::Ordered | Routing::OrderedNonMinimal
-        );
+        let ordered = head.routing().is_deterministic();
         let hash = ordered.then(|| self.routes.flow_hash(port as u8, head));
         let (half, length) = (vc / 4, u16::from(head.length()));
         let netlink = &mut self.netlink;

@@ -72,13 +72,11 @@ impl Outlooks for Aries {
         let consulted = consulted(kind, to, registers.group);
         if !question.ordered {
             let how = match question.state {
-                None => {
-                    "adaptive mode 0: two of each kind are drawn, the least load after the bias wins"
-                }
+                None => "adaptive mode 0: two of each kind are drawn, the path with less load wins",
                 Some(state) if state & UP != 0 => {
-                    "on its way up: steps are drawn, the less loaded wins"
+                    "on its way up: steps are drawn, and ways down, where there are: less load wins"
                 }
-                Some(_) => "two are drawn, the less loaded wins",
+                Some(_) => "two of each kind that is left are drawn, the path with less load wins",
             };
             return Outlook {
                 consulted,

@@ -6,7 +6,7 @@
 //! order, the same counters. As soon as one has to wait, all go through the stages until these are
 //! empty again.
 
-use phitwire_framing::aries::flit::{Flit, Head, MAX_PACKET_FLITS, Routing};
+use phitwire_framing::aries::flit::{Flit, Head, MAX_PACKET_FLITS};
 
 use super::grain::Items;
 use super::netlink::{Netlink, NicInput};
@@ -144,12 +144,12 @@ impl<I: Items> Tiles<I> {
         }
         // The tile by which it would go: the way of an ordered packet depends on it.
         let first = FIRST_PROCESSOR_TILE + nic / 2 * PAIR_TILES;
-        let tile = match head.routing() {
-            Routing::Ordered | Routing::OrderedNonMinimal => {
+        let tile = match head.routing().is_deterministic() {
+            true => {
                 let hash = self.routes.flow_hash(port as u8, head);
                 first + (hash % PAIR_TILES as u64) as usize
             }
-            _ => first,
+            false => first,
         };
         let passed = self.pass(tile, (port, vc), head, io);
         if passed {

@@ -19,6 +19,7 @@
 //! | `load.KIND` | read only: load that neighbours behind ports of a kind were told, 0 to 15 |
 //! | `blue_class.target.C`, `blue_class.middle.C` | class after a blue link, by the class before, in the target's group and in a group in the middle |
 //! | `root_class.C` | class from the root on |
+//! | `bias.M.growth` | what adaptive mode M adds to non-minimal loads for each step of a way: 0 to 63 |
 //! | `bias.M.minimal.shift`, `.add`, `bias.M.non_minimal.shift`, `.add` | bias of adaptive mode M: 0 to 3, 0 to 63 |
 //! | `portP.kind` | read only: 0 processor, 1 green, 2 black, 3 blue |
 //! | `portP.committed` | read only: flits inside that will leave by the port |
@@ -77,6 +78,7 @@ fn small<'r>(
         ["blue_class", "target", class] => (&mut registers.blue_classes[0][number(class, 4)?], 3),
         ["blue_class", "middle", class] => (&mut registers.blue_classes[1][number(class, 4)?], 3),
         ["root_class", class] => (&mut registers.root_classes[number(class, 4)?], 3),
+        ["bias", mode, "growth"] => (&mut registers.bias[number(mode, 4)?].growth, 63),
         ["bias", mode, of, what] => {
             let mode = &mut registers.bias[number(mode, 4)?];
             let bias = match of {
@@ -189,6 +191,11 @@ pub(super) fn register_list(registers: &AriesRegisters) -> Vec<RegisterInfo> {
             "bias.{0..3}.{minimal,non_minimal}.add".into(),
             6,
             "of an adaptive mode: then so much is added",
+        ),
+        write(
+            "bias.{0..3}.growth".into(),
+            6,
+            "of an adaptive mode: added to non-minimal loads for each step of a way",
         ),
     ];
     if !ports.is_empty() {

@@ -12,7 +12,7 @@ use super::pipeline::{
 };
 use super::pool::Slot;
 use super::tiles::{Ports, Tiles};
-use crate::machine::aries::route::registers::{FIRST_NIC_PORT, PortKind, VCS};
+use crate::machine::aries::route::registers::{FIRST_NIC_PORT, VCS};
 use crate::machine::aries::route::{Arrival, Choice, Decision, Loads, Refusal, Way};
 use crate::trace::{self, Candidate, Opening, Place, Stage, Watch};
 
@@ -186,14 +186,23 @@ impl<I: Items> Tiles<I> {
     ) -> trace::Choice {
         let head = arrival.head;
         let mode = head.routing();
-        if let (Some(mode), true) = (mode.adaptive_mode(), arrival.kind == PortKind::Processor) {
+        let is_up = |candidate: &Candidate| candidate.kind != "minimal";
+        let both = candidates.iter().any(is_up) && !candidates.iter().all(is_up);
+        if let (Some(mode), true) = (mode.adaptive_mode(), both) {
+            // The load of a non-minimal path is that of both candidates, which may be the same.
+            let ups = candidates.iter().filter(|candidate| is_up(candidate));
+            let ups: Vec<u32> = ups.filter_map(|candidate| candidate.load).collect();
+            let up_load: u32 = ups.iter().cycle().take(2).sum();
             for candidate in &mut candidates {
-                let up = candidate.kind != "minimal";
-                let cost = |load| self.routes.cost(mode, up, load);
+                let of = |load| match is_up(candidate) {
+                    true => (up_load, true),
+                    false => (load, false),
+                };
+                let cost = |load| self.routes.cost(mode, arrival, of(load));
                 candidate.cost = candidate.load.map(cost);
             }
         }
-        let is_hashed = matches!(mode, Routing::Ordered | Routing::OrderedNonMinimal);
+        let is_hashed = mode.is_deterministic();
         let why = match decision {
             Err(Refusal::Unroutable) => "no table names a port",
             Err(Refusal::Dead) => "no port of the tables has a live link",
@@ -201,10 +210,10 @@ impl<I: Items> Tiles<I> {
                 Choice::Eject => "it is at its destination's router",
                 Choice::Fallback => "the other kind of way has no live port",
                 _ if is_hashed => "by the hash of its flow",
+                Choice::Diverted => "a non-minimal path has less load after the bias of its mode",
+                Choice::Returned => "a minimal path has no more load after the bias of its mode",
+                _ if both => "least load after the bias of its mode",
                 Choice::Root => "it is at the root: from here on minimally",
-                Choice::Minimal | Choice::NonMinimal if mode.adaptive_mode().is_some() => {
-                    "least load after the bias of its mode"
-                }
                 _ if candidates.len() < 2 => "the only port",
                 _ => "the less loaded of those drawn",
             },
@@ -336,6 +345,8 @@ const fn mode_name(mode: Routing) -> &'static str {
         Routing::OrderedNonMinimal => "ordered non-minimal",
         Routing::Minimal => "minimal",
         Routing::Valiant => "valiant",
+        Routing::MinHash => "min-hash",
+        Routing::NminHash => "nmin-hash",
     }
 }
 

@@ -153,18 +153,13 @@ fn size(rng: &mut Rng, op: Operation) -> u32 {
 }
 
 fn ways(rng: &mut Rng, unnumbered: bool) -> Option<Ways> {
-    let ordered = [Ways::Ordered, Ways::OrderedNonMinimal];
-    let any = [
-        Ways::Adaptive0,
-        Ways::Adaptive1,
-        Ways::Adaptive2,
-        Ways::Adaptive3,
+    let ordered = [
         Ways::Ordered,
         Ways::OrderedNonMinimal,
-        Ways::Minimal,
-        Ways::Valiant,
+        Ways::MinHash,
+        Ways::NminHash,
     ];
-    let picked = pick(rng, if unnumbered { &ordered } else { &any[..] });
+    let picked = pick(rng, if unnumbered { &ordered } else { Ways::ALL });
     rng.chance(3, 4).then_some(picked)
 }
 

@@ -286,7 +286,7 @@ fn routing(fields: &mut Fields, mut section: Section<'_, '_>, network: &mut Drag
             Err(_) => fields.bad(
                 value.span(),
                 "there are four adaptive modes",
-                "write four tables like { minimal = [0, 0], non_minimal = [0, 8] }",
+                "write four tables like { minimal = [0, 0], non_minimal = [0, 8], growth = 0 }",
             ),
         }
     }
@@ -324,9 +324,12 @@ fn mode_bias(fields: &mut Fields, mut section: Section<'_, '_>) -> ModeBias {
         );
         Bias::default()
     };
+    let (minimal, non_minimal) = (bias("minimal"), bias("non_minimal"));
+    let growth = fields.number(&mut section, "growth", 0..=63);
     let bias = ModeBias {
-        minimal: bias("minimal"),
-        non_minimal: bias("non_minimal"),
+        minimal,
+        non_minimal,
+        growth: growth.map_or(0, |growth| growth as u8),
     };
     fields.finish(section);
     bias

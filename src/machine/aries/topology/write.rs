@@ -121,9 +121,13 @@ fn routing(out: &mut String, network: &Dragonfly) -> std::fmt::Result {
         writeln!(out, "bias = [")?;
         for mode in network.bias {
             let (minimal, non_minimal) = (pair(mode.minimal), pair(mode.non_minimal));
+            let growth = match mode.growth {
+                0 => String::new(),
+                growth => format!(", growth = {growth}"),
+            };
             writeln!(
                 out,
-                "  {{ minimal = {minimal}, non_minimal = {non_minimal} }},"
+                "  {{ minimal = {minimal}, non_minimal = {non_minimal}{growth} }},"
             )?;
         }
         writeln!(out, "]")?;

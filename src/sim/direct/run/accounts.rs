@@ -133,7 +133,7 @@ impl<M: CycleModel> Simulation<M> {
                 *sum += n;
             }
             for (sum, n) in choices.iter_mut().zip(chip.choices) {
-                *sum += n;
+                *sum = u64::wrapping_add(*sum, n);
             }
         });
         for partition in &self.partitions {

@@ -181,7 +181,8 @@ fn full<M: CycleModel>(cycles: u64) -> f64 {
 
 /// The share of decisions that fell for other ways than the first, where there is a choice.
 fn other_ways(before: [u64; 2], after: [u64; 2]) -> Option<f64> {
-    let [first, other] = [0, 1].map(|i| after[i] - before[i]);
+    // A packet that was under way at the beginning may have changed its way since.
+    let [first, other] = [0, 1].map(|i| (after[i].wrapping_sub(before[i]) as i64).max(0));
     let all = first + other;
     (all > 0).then(|| other as f64 / all as f64)
 }

@@ -34,6 +34,7 @@ fn what_differs_from_the_generator_is_written_too() {
     changed.settings.clock = Clock::Paced { dilation: 7 };
     changed.settings.own.global_rate = rates::G14_0;
     changed.bias[2].minimal = Bias { shift: 1, add: 63 };
+    changed.bias[3].growth = 5;
     changed.absent = vec![10];
     let generator = changed.generator.expect("generated");
     changed.links = generator.links(&changed.shape, &changed.absent);

@@ -1,0 +1,92 @@
+//! What the routing modes do to whole networks.
+
+use phitwire_framing::aries::flit::Routing;
+
+use super::tests::{dragonfly, run, with};
+use crate::machine::aries::route::registers::{Bias, ModeBias};
+use crate::machine::aries::topology::Dragonfly;
+use crate::sim::direct::Report;
+
+const ADAPTIVE: [Routing; 4] = [
+    Routing::Adaptive0,
+    Routing::Adaptive1,
+    Routing::Adaptive2,
+    Routing::Adaptive3,
+];
+
+fn measured(topology: &Dragonfly, pattern: &str, load: u32, routing: Routing, seed: u64) -> Report {
+    let mut config = with(pattern, load, routing);
+    config.seed = seed;
+    config.measure_cycles = 3_000;
+    run(topology, &config, 2)
+}
+
+fn share(report: &Report) -> f64 {
+    report.other_ways.expect("routers choose").1
+}
+
+/// Four routers of a group send everything to the next one: mode 0 diverts most, mode 3 least.
+#[test]
+fn modes_divert_in_the_order_of_their_names() {
+    let topology = dragonfly(5, 1, 4, 1, 2);
+    for seed in 1..=3 {
+        let of = |mode| measured(&topology, "group-adversarial", 400_000, mode, seed);
+        let shares = ADAPTIVE.map(|mode| share(&of(mode)));
+        let [none, growing, small, large] = shares;
+        assert!(none > growing && growing > large, "{seed}: {shares:?}");
+        assert!(none > small && small > large, "{seed}: {shares:?}");
+    }
+}
+
+/// Networks with few blue links, which a packet that goes round takes twice: accepted load past
+/// saturation stays near the minimal ways' in every mode.
+#[test]
+fn thin_networks_hold_what_they_accept_in_every_mode() {
+    for topology in thin() {
+        let minimal = measured(&topology, "uniform", 1_000_000, Routing::Minimal, 1);
+        for mode in ADAPTIVE {
+            let found = measured(&topology, "uniform", 1_000_000, mode, 1);
+            let ratio = found.accepted_load / minimal.accepted_load;
+            assert!(
+                ratio > 0.93,
+                "{mode:?} on {}: {ratio}",
+                topology.shape.groups
+            );
+        }
+    }
+}
+
+/// Canary: with a bias towards non-minimal ways thin networks lose what they accept.
+#[test]
+fn a_bias_against_minimal_ways_is_seen_on_thin_networks() {
+    let [_, mut topology] = thin();
+    let minimal = measured(&topology, "uniform", 1_000_000, Routing::Minimal, 1);
+    topology.bias[0] = ModeBias {
+        minimal: Bias { shift: 2, add: 4 },
+        ..ModeBias::default()
+    };
+    let found = measured(&topology, "uniform", 1_000_000, Routing::Adaptive0, 1);
+    assert!(
+        found.accepted_load < 0.8 * minimal.accepted_load,
+        "{found:?}"
+    );
+}
+
+fn thin() -> [Dragonfly; 2] {
+    [dragonfly(3, 2, 2, 1, 2), dragonfly(4, 2, 2, 2, 4)]
+}
+
+/// The lines of one pair spread over the ways that the ordered mode has one of.
+#[test]
+fn hashed_modes_use_more_ways_than_the_ordered_one() {
+    let topology = dragonfly(3, 1, 4, 2, 4);
+    let accepted = |mode| {
+        let all = (1..=3).map(|seed| {
+            let report = measured(&topology, "permutation", 1_000_000, mode, seed);
+            report.accepted_load
+        });
+        all.sum::<f64>()
+    };
+    let [ordered, hashed] = [Routing::Ordered, Routing::MinHash].map(accepted);
+    assert!(hashed > 1.05 * ordered, "{hashed} {ordered}");
+}

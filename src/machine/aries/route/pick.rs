@@ -1,0 +1,200 @@
+//! Which candidates a packet has at a router, and which of them wins.
+
+use phitwire_framing::aries::flit::{Head, Routing};
+
+use super::super::draws::{Draws, HashDraws, NoLoads, count, nth, pick_port};
+use super::super::registers::ModeBias;
+use super::{Decision, End, Intent, Loads, Part, Routes, Step, Up, Way};
+use crate::rng::{Rng, spread};
+
+impl Routes {
+    /// The hash of a deterministic packet: the same for all packets of a flow at one router. The
+    /// source is not in the head, but all packets of a flow come in by one port; nor is the
+    /// address, but the id of a hashed packet has the hash of its cache line.
+    pub fn flow_hash(&self, port: u8, head: Head) -> u64 {
+        let flow = u64::from(head.line_hash()) << 26
+            | u64::from(head.destination().bits()) << 8
+            | u64::from(port) << 1
+            | u64::from(head.is_response());
+        spread(self.salt ^ flow)
+    }
+
+    /// The kind that the mode or the packet's state asks for, with what stands in for it.
+    pub(super) fn pick_hashed(
+        &self,
+        phase: Intent,
+        mode: Routing,
+        draws: &mut HashDraws,
+    ) -> Option<Decision> {
+        let up_first = phase.wants_up(mode.is_non_minimal());
+        for (turn, up) in [up_first, !up_first].into_iter().enumerate() {
+            let candidate = if up {
+                phase.up.and_then(|up| self.draw_up(up, draws, &NoLoads))
+            } else {
+                phase
+                    .minimal
+                    .map(|part| part.way(nth(part.ports, draws.below(count(part.ports)))))
+            };
+            if let Some(way) = candidate {
+                return Some(phase.decision(way, up, turn > 0));
+            }
+        }
+        None
+    }
+
+    /// The less loaded candidate of the kind that the mode or the packet's state asks for, with
+    /// what stands in for it.
+    pub(super) fn pick_of_kind(
+        &self,
+        phase: Intent,
+        wants_up: bool,
+        rng: &mut Rng,
+        load: &impl Loads,
+    ) -> Option<Decision> {
+        let up_first = phase.wants_up(wants_up);
+        for (turn, up) in [up_first, !up_first].into_iter().enumerate() {
+            let candidate = if up {
+                let picked = phase.up.and_then(|up| self.pick_up(up, rng, load));
+                picked.map(|(way, _)| way)
+            } else {
+                phase.minimal.map(|part| part.pick(rng, load))
+            };
+            if let Some(way) = candidate {
+                return Some(phase.decision(way, up, turn > 0));
+            }
+        }
+        None
+    }
+
+    /// The least loaded path of either kind, wherever both are there: at the source, at each router
+    /// of the source group, which may send a packet up or call it back, and on the way to a root,
+    /// where each router can become it (white paper, "Aries Router": "two minimal and two
+    /// non-minimal outputs for every packet").
+    pub(super) fn pick_adaptive(
+        &self,
+        phase: Intent,
+        mode: usize,
+        rng: &mut Rng,
+        load: &impl Loads,
+    ) -> Option<Decision> {
+        let (mut down, mut up) = (phase.minimal, phase.up);
+        let mut is_root = false;
+        if let (None, Some(Up { end, .. })) = (down, &mut up)
+            && let End::Root(root) = end
+            && root.ports != 0
+        {
+            is_root = true;
+            down = Some(*root);
+            root.ports = 0;
+        }
+        let down = down.map(|part| part.pick(rng, load));
+        let up = up.and_then(|up| self.pick_up(up, rng, load));
+        let bias = &self.registers.bias[mode & 3];
+        match (down, up) {
+            (Some(down), Some((up, up_load))) => {
+                let cost = bias.cost(load.of(down.port), false, phase.position);
+                let goes_up = bias.cost(up_load, true, phase.position) < cost;
+                let way = if goes_up { up } else { down };
+                Some(phase.decision(way, goes_up || is_root, false))
+            }
+            (Some(way), None) => {
+                let instead = phase.is_up && !is_root;
+                Some(phase.decision(way, is_root, instead))
+            }
+            (None, Some((way, _))) => Some(phase.decision(way, true, !phase.is_up)),
+            (None, None) => None,
+        }
+    }
+
+    /// What the load of a minimal path or, if `up`, of another counts for in an adaptive mode, for a
+    /// packet that came to this router so.
+    pub fn cost(&self, mode: usize, arrival: super::Arrival, (load, up): (u32, bool)) -> u32 {
+        let phase = self.phase(arrival.kind, arrival.head, !0);
+        self.registers.bias[mode & 3].cost(load, up, phase.position)
+    }
+
+    /// The less loaded of two candidates of the way up, and the load of its path: that is two
+    /// minimal ones, one behind the other. What lies behind the root is not known here; the other
+    /// candidate stands for it. So a network whose links are all full sends nobody round, where
+    /// each packet would take twice of what is short.
+    fn pick_up(&self, up: Up, rng: &mut Rng, load: &impl Loads) -> Option<(Way, u32)> {
+        let ways = [self.draw_up(up, rng, load)?, self.draw_up(up, rng, load)?];
+        let loads = ways.map(|way| load.of(way.port));
+        let way = ways[usize::from(loads[1] < loads[0])];
+        Some((way, loads[0] + loads[1]))
+    }
+
+    /// One candidate of the way up.
+    fn draw_up(&self, up: Up, draws: &mut impl Draws, load: &impl Loads) -> Option<Way> {
+        Some(match self.draw(up, draws)? {
+            Step::Port(port) => {
+                load.drawn(port, true);
+                Way {
+                    port,
+                    class: up.class,
+                    non_minimal: true,
+                }
+            }
+            Step::Root(part) => part.way(pick_port(part.ports, draws, load, true)),
+        })
+    }
+
+    /// Draws the next step of the way up: green, black or staying in either dimension, each router
+    /// of the group with about the same chance. Where the way could not go on, staying is not among
+    /// the choices.
+    fn draw(&self, up: Up, draws: &mut impl Draws) -> Option<Step> {
+        let (greens, blacks) = self.open_dimensions(up);
+        let blues = up.ports & self.blue;
+        let ends = match up.end {
+            End::Blue => blues != 0,
+            End::Root(root) => root.ports != 0,
+        };
+        if greens != 0 {
+            let stays = u64::from(blacks != 0 || ends);
+            let drawn = draws.below(count(greens) + stays);
+            if drawn < count(greens) {
+                return Some(Step::Port(nth(greens, drawn)));
+            }
+        }
+        if blacks != 0 {
+            let stays = if ends {
+                u64::from(self.registers.black_links.max(1))
+            } else {
+                0
+            };
+            let drawn = draws.below(count(blacks) + stays);
+            if drawn < count(blacks) {
+                return Some(Step::Port(nth(blacks, drawn)));
+            }
+        }
+        if !ends {
+            return None;
+        }
+        Some(match up.end {
+            End::Blue => Step::Port(nth(blues, draws.below(count(blues)))),
+            End::Root(root) => Step::Root(root),
+        })
+    }
+}
+
+impl Part {
+    /// The less loaded of two candidates.
+    fn pick(&self, rng: &mut Rng, load: &impl Loads) -> Way {
+        self.way(pick_port(self.ports, rng, load, false))
+    }
+}
+
+impl ModeBias {
+    /// What a load counts for on a minimal path or, if `up`, another, to a packet at that position
+    /// of its way.
+    #[inline]
+    fn cost(&self, load: u32, up: bool, position: u8) -> u32 {
+        let bias = if up { self.non_minimal } else { self.minimal };
+        let grown = if up {
+            u32::from(self.growth & 63) * u32::from(position)
+        } else {
+            0
+        };
+        (load << (bias.shift & 3)) + u32::from(bias.add & 63) + grown
+    }
+}
