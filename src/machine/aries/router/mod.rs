@@ -25,7 +25,6 @@ mod load;
 mod netlink;
 mod node;
 mod outlook;
-mod passing;
 pub mod pipeline;
 mod pool;
 pub mod register_map;

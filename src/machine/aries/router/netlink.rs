@@ -33,15 +33,15 @@ pub(super) struct NicInput {
     /// Flits in the link's input queues that have passed the stages before Netlink.
     pub(super) visible: [u32; VCS],
     /// Flits still to come of the packet that each virtual channel has begun.
-    pub(super) left: [u8; VCS],
+    left: [u8; VCS],
     /// The processor tile (0 to 7) to which it goes.
     tile: [u8; VCS],
     /// Virtual channels that may move a flit.
-    pub(super) ready: u8,
+    ready: u8,
     /// Virtual channels that wait for room in a tile.
     stalled: u8,
     /// The virtual channel that moved last.
-    pub(super) current: u8,
+    current: u8,
 }
 
 /// The input queue of a processor tile, for requests and for responses.
@@ -86,8 +86,6 @@ pub(super) struct Netlink {
     pub(super) busy: [u8; 2],
     /// Processor tiles (0 to 7) whose output queue has something to take.
     outputs_filled: u8,
-    /// Flits or packets in its queues.
-    pub(super) held: u32,
     turn: u8,
 }
 
@@ -121,7 +119,6 @@ impl Netlink {
             outputs_active: 0,
             busy: [0; 2],
             outputs_filled: 0,
-            held: 0,
             turn: 0,
         }
     }
@@ -187,7 +184,6 @@ impl Netlink {
         let tile = (tile - FIRST_PROCESSOR_TILE) % PROCESSOR_TILES;
         let (input, half) = (&mut self.inputs[tile], vc / 4 % 2);
         let item = pool.pop(&mut input.fifos[half])?;
-        self.held -= 1;
         input.flits[half] -= u16::from(item.flits());
         input.taken[half] -= u16::from(item.flits());
         if input.room(half) >= PACKET {
@@ -256,7 +252,6 @@ impl Netlink {
     pub(super) fn push(&mut self, tile: usize, item: Item, pool: &mut Pool) {
         let output = &mut self.outputs[tile % PROCESSOR_TILES];
         pool.push(&mut output.fifo, item);
-        self.held += 1;
         output.flits += u16::from(item.flits());
     }
 
@@ -413,7 +408,6 @@ impl<I: Items> Tiles<I> {
         let half = vc / 4;
         let input = &mut self.netlink.inputs[tile];
         self.pool.push(&mut input.fifos[half], item);
-        self.netlink.held += 1;
         input.flits[half] += u16::from(flits);
         if last {
             input.writer[half] = NONE;
@@ -540,7 +534,6 @@ impl<I: Items> Tiles<I> {
         let Some(item) = self.pool.pop(&mut output.fifo) else {
             unreachable!("what is visible is in the queue");
         };
-        netlink.held -= 1;
         let flits = item.flits();
         output.visible -= u16::from(flits);
         netlink.outputs_filled &= !(u8::from(output.visible == 0) << number);
