@@ -14,7 +14,10 @@
 #   --stay on|off|auto    whether a process stays on one core, that of its neighbours in the network, while it has
 #                         little to do (auto: where more than two processes share a core, and none looks for frames)
 #   --clock free|paced:N  clock instead of the topology's; paced: an emulated nanosecond takes N real ones
-#   --grain flit|packet   what moves through an Aries router at once (packets under a free-running clock, else flits)
+#   --grain flit|packet   what moves through an Aries or T3E router at once (packets under a free-running clock, else
+#                         flits)
+#   --cut-through frames|phits  when a YARC hands up the phits of a frame: with it, judged, or as they came (frames under
+#                         a free-running clock, else phits)
 #   --ip                  IP over the fabric: a device ip0 in the namespace of every network interface, by puts
 #                         on every machine; processor N has the address N + 1 of the subnet, and its node's name in
 #                         /etc/hosts there
@@ -29,15 +32,17 @@
 # shellcheck source=lib.sh
 . "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/lib.sh"
 
-lab=$(phw_default_lab) topology='' link=udp mtu=1500 io=auto spin=auto stay=auto mode=netns timeout=30 keep=0 clock='' grain=''
+lab=$(phw_default_lab) topology='' link=udp mtu=1500 io=auto spin=auto stay=auto mode=netns timeout=30 keep=0 clock='' grain='' cut_through=''
 ip=0 subnet=10.77.0.0/16 ip_mtu=65520
 
 parse() {
+    local name
     while (( $# )); do
         case $1 in
-            --lab|--link|--mtu|--io|--spin|--stay|--timeout|--clock|--grain)
+            --lab|--link|--mtu|--io|--spin|--stay|--timeout|--clock|--grain|--cut-through)
                 (( $# > 1 )) || phw_bad_call "$1 wants a value"
-                printf -v "${1#--}" %s "$2"
+                name=${1#--}
+                printf -v "${name//-/_}" %s "$2"
                 shift ;;
             --ip) ip=1 ;;
             --subnet|--ip-mtu)
@@ -67,6 +72,7 @@ parse() {
     [[ $stay =~ ^(auto|on|off)$ ]] || phw_bad_call "--stay is on, off or auto, not '$stay'"
     [[ $clock =~ ^(|free|paced:[1-9][0-9]{0,8})$ ]] || phw_bad_call "--clock is free or paced:N, not '$clock'"
     [[ $grain =~ ^(|flit|packet)$ ]] || phw_bad_call "--grain is flit or packet, not '$grain'"
+    [[ $cut_through =~ ^(|frames|phits)$ ]] || phw_bad_call "--cut-through is frames or phits, not '$cut_through'"
     [[ $timeout =~ ^(0|[1-9][0-9]{0,5})$ ]] || phw_bad_call "--timeout is whole seconds, 999999 at most, not '$timeout'"
     [[ -e $topology || ! -e $PHW_SCRIPTS/topologies/$topology.toml ]] \
         || topology=$PHW_SCRIPTS/topologies/$topology.toml
@@ -160,7 +166,8 @@ describe() {
     (( ! ip )) || run+=" --ip $subnet"
     [[ $stay == off ]] || run+=" --stay"
     phw_write_env "$lab" MODE "$mode" LINK "$link" MTU "$mtu" TOPOLOGY "$topology" \
-        RUN_ARGUMENTS "$run --io $io --spin $spin${clock:+ --clock $clock}${grain:+ --grain $grain}" BIN_DIR "$PHITWIRE_BIN_DIR"
+        RUN_ARGUMENTS "$run --io $io --spin $spin${clock:+ --clock $clock}${grain:+ --grain $grain}${cut_through:+ --cut-through $cut_through}" \
+        BIN_DIR "$PHITWIRE_BIN_DIR"
     phw_open_lab "$lab"
 }
 

@@ -170,6 +170,17 @@ impl<C: ChipCore> Chip<C> {
         }
     }
 
+    /// Lets the core have what came of a frame before the next piece of it is judged.
+    fn take_more(&mut self, now: Time, port: usize) -> bool {
+        let has_more = self.links.end(port).is_some_and(C::End::has_more);
+        if has_more {
+            self.settle(now);
+            self.core.run(&mut self.links);
+            self.on_link(now, port, |link| link.take_more(now));
+        }
+        has_more
+    }
+
     /// Lets something happen to a link and tells the core what came of it.
     #[inline]
     fn on_link<R>(
@@ -241,6 +252,7 @@ impl<C: ChipCore> Node for Chip<C> {
             self.see(now);
         }
         self.on_link(now, port.into(), |link| link.handle_frame(now, bytes));
+        while self.take_more(now, port.into()) {}
     }
 
     fn advance(&mut self, now: Time) {

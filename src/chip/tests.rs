@@ -110,6 +110,8 @@ pub(crate) struct Net<C: ChipCore, L: Link> {
     pub now: Time,
     step: Duration,
     pub loss_percent: u64,
+    /// Of the frames to the chip, those in which a bit of what they carry is wrong.
+    pub flip_percent: u64,
     rng: Rng,
     pub events: Vec<C::Event>,
     /// Frames that the chip has sent.
@@ -129,8 +131,18 @@ where
         ports: &[PortId],
         step: Duration,
     ) -> Self {
+        Self::with(config, ports, step, |link| link)
+    }
+
+    /// The same with the chip's ends of the links as `change` has them.
+    pub fn with(
+        config: ChipConfig<C::Registers, L::Config>,
+        ports: &[PortId],
+        step: Duration,
+        change: impl Fn(L::Config) -> L::Config,
+    ) -> Self {
         let paced = config.clock != RouterClock::FreeRunning;
-        let own = |&port: &PortId| (port, link::<L>(port, LinkEnd::A, paced, 1));
+        let own = |&port: &PortId| (port, change(link::<L>(port, LinkEnd::A, paced, 1)));
         let config = ChipConfig {
             ports: ports.iter().map(own).collect(),
             ..config
@@ -142,6 +154,7 @@ where
             now: Time::ZERO,
             step,
             loss_percent: 0,
+            flip_percent: 0,
             rng: Rng::new(4, 4),
             events: Vec::new(),
             frames: 0,
@@ -154,6 +167,11 @@ where
         for end in &mut self.ends {
             end.advance(now);
             while let Some(length) = end.poll_frame(now, &mut buf) {
+                if self.rng.chance(self.flip_percent, 100) {
+                    // In the last third of a frame are phits.
+                    let at = length - 1 - self.rng.below(length as u64 / 3) as usize;
+                    buf[at] ^= 1 << self.rng.below(8);
+                }
                 if !self.rng.chance(self.loss_percent, 100) {
                     self.chip.handle_frame(now, end.port, &buf[..length]);
                 }

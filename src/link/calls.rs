@@ -37,6 +37,18 @@ impl<E: Session> LinkControlBlock for E {
         }
     }
 
+    #[inline]
+    fn has_more(&self) -> bool {
+        self.has_more_data()
+    }
+
+    fn take_more(&mut self, now: Time, input: &mut E::Input) {
+        self.take_more_data(now, input);
+        if core::mem::take(&mut self.lane_watch().charged) {
+            self.judge_lanes(now, input);
+        }
+    }
+
     fn handle_timers(&mut self, now: Time, input: &mut E::Input) {
         self.common().see(now);
         if !self.is_active() {

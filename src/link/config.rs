@@ -209,6 +209,19 @@ pub enum LinkConfigError {
     },
 }
 
+/// When a receiver hands up the phits of a frame, on links that hand them up before they know the
+/// check of their packet (BlackWidow sec. 4.3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CutThrough {
+    /// All at once: a packet that lies in one frame is judged before the core sees it.
+    #[default]
+    Frames,
+    /// As they would have come: behind a free-running clock the core has the phits of a packet, and
+    /// sends them on, before its end is judged; behind a paced one they come at the rate of the
+    /// line, a burst at a time, until the next frame is there.
+    Phits,
+}
+
 /// The checked configuration of one link end. Made by [`LinkConfig::builder`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkConfig {
@@ -226,6 +239,7 @@ pub struct LinkConfig {
     pub(crate) max_packet_phits: u8,
     pub(crate) epoch: u32,
     pub(crate) first_packet: u64,
+    pub(crate) cut_through: CutThrough,
 }
 
 impl LinkConfig {
@@ -257,6 +271,7 @@ impl LinkConfig {
             max_packet_phits: standard.max_packet_phits,
             epoch: 1,
             first_packet: 0,
+            cut_through: CutThrough::Frames,
         })
     }
 
@@ -314,6 +329,8 @@ impl LinkConfigBuilder {
         /// Number of the first packet of each session, less than 2^48. Both ends must be given the
         /// same. Default 0; another shows within seconds what happens where the numbers come round.
         first_packet: u64;
+        /// When what came in a frame is handed up. Default whole frames.
+        cut_through: CutThrough;
     }
 
     /// Checks the values.

@@ -62,6 +62,8 @@ counters! {
         rx_silence_in_packet,
         /// Packets with a head inside or without a head, or of a channel that there is not.
         rx_malformed_packets,
+        /// Packets rejected when some of them had flowed out of the input queue: let go.
+        rx_let_go_packets,
         /// Packets rejected because the input queue was full.
         rx_overflows,
         /// Times error recovery was entered.

@@ -29,7 +29,8 @@ mod status;
 pub(crate) mod training;
 
 pub use config::{
-    EndName, LinkClock, LinkConfig, LinkConfigBuilder, LinkConfigError, LinkProfile, LinkStandard,
+    CutThrough, EndName, LinkClock, LinkConfig, LinkConfigBuilder, LinkConfigError, LinkProfile,
+    LinkStandard,
 };
 pub use counters::LinkCounters;
 pub use event::{DownReason, LinkEvent, LinkState};

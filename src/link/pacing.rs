@@ -53,6 +53,12 @@ impl LineClock {
         self.phit != Duration::ZERO
     }
 
+    /// The time that so many phits take; none when free-running.
+    #[inline]
+    pub fn time_of(&self, phits: u64) -> Option<Duration> {
+        self.is_paced().then(|| self.phit.times(phits))
+    }
+
     /// Whether the line must be told that phits are waiting, so that their time starts to run.
     #[inline]
     pub fn is_idle(&self) -> bool {

@@ -50,6 +50,17 @@ pub trait LinkControlBlock: Debug + Sized {
     /// # Panics
     /// If `now` is earlier than in an earlier call.
     fn handle_frame(&mut self, now: Time, bytes: &[u8], input: &mut Self::Input);
+    /// Whether there is more of the last frame to be taken in now, after its owner has looked at
+    /// what there is so far.
+    #[inline]
+    fn has_more(&self) -> bool {
+        false
+    }
+    /// Takes in the next piece of it.
+    #[inline]
+    fn take_more(&mut self, now: Time, input: &mut Self::Input) {
+        let _ = (now, input);
+    }
     /// Expires the deadlines that [`next_wakeup`](Self::next_wakeup) names. Calling it early does
     /// nothing.
     ///
@@ -130,6 +141,12 @@ impl<E: LinkControlBlock> LinkPort<E> {
     #[inline]
     pub fn handle_frame(&mut self, now: Time, bytes: &[u8]) {
         self.end.handle_frame(now, bytes, &mut self.input);
+    }
+
+    /// Takes in the next piece of the last frame.
+    #[inline]
+    pub fn take_more(&mut self, now: Time) {
+        self.end.take_more(now, &mut self.input);
     }
 
     /// Expires the deadlines of the link.

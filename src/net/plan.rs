@@ -11,7 +11,8 @@ use super::network::Network;
 use super::settings::Settings;
 use crate::chip::Grain;
 use crate::link::{
-    EndName, LaneRate, LinkConfig, LinkConfigBuilder, LinkConfigError, LinkProfile, LinkStandard,
+    CutThrough, EndName, LaneRate, LinkConfig, LinkConfigBuilder, LinkConfigError, LinkProfile,
+    LinkStandard,
 };
 use crate::nic::Incarnation;
 
@@ -34,6 +35,9 @@ pub struct Runtime {
     /// What moves through the stages of a router at once, where it can be chosen. If nothing is
     /// said: packets under a free-running clock, flits under any other.
     pub grain: Option<Grain>,
+    /// When routers hand up the phits of a frame, where that can be chosen. If nothing is said: by
+    /// frames under a free-running clock, phits under any other.
+    pub cut_through: Option<CutThrough>,
     /// Profile instead of the network's.
     pub profile: Option<Profile>,
     /// Whether frames travel over wires between processes, which have their own round trip,
@@ -50,6 +54,21 @@ pub struct Runtime {
 }
 
 impl Runtime {
+    /// Refuses a choice of [`cut_through`](Self::cut_through) for `router`, of a machine that has
+    /// none.
+    ///
+    /// # Errors
+    /// There is one.
+    pub fn refuse_cut_through(&self, router: &str) -> Result<(), PlanError> {
+        match self.cut_through {
+            None => Ok(()),
+            Some(_) => Err(PlanError::Refused(format!(
+                "`{router}` has whole packets or sets from its links: only a YARC takes phits before \
+                 their packet is judged; leave --cut-through out"
+            ))),
+        }
+    }
+
     /// A run of the lab of that name in virtual time, with the network's own clock and profile.
     pub fn new(lab: &str, epoch: u32) -> Self {
         // FNV-1a: any hash will do that is the same in every process of a lab.
@@ -61,6 +80,7 @@ impl Runtime {
             epoch,
             incarnation: Incarnation::default(),
             grain: None,
+            cut_through: None,
             clock: None,
             profile: None,
             real_wires: false,

@@ -53,6 +53,6 @@ pub(crate) use traffic_pattern::{Groups, Mapping};
 pub use traffic_report::{MAX_NAMED, RunPhase, TrafficReport};
 pub(crate) use traffic_spec::NUMBERED_BYTES;
 pub use traffic_spec::{
-    Abilities, MAX_ADDRESSES, MAX_BLOCK_SIZE, MAX_RATE, MAX_RUN, MAX_SIZE, MAX_WINDOW, Operation,
-    SpecError, TrafficSpec, Ways,
+    Abilities, Gaps, MAX_ADDRESSES, MAX_BLOCK_SIZE, MAX_RATE, MAX_RUN, MAX_SIZE, MAX_WINDOW,
+    Operation, SpecError, TrafficSpec, Ways,
 };

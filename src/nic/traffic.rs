@@ -330,7 +330,8 @@ impl Driver {
         self.last_answer = now;
         if self.spec.rate != 0 {
             let seed = (self.spec.seed, self.own);
-            self.pace = Some(Pace::new(self.spec.rate, self.spec.window, seed, now));
+            let rate = (self.spec.rate, self.spec.gaps);
+            self.pace = Some(Pace::new(rate, self.spec.window, seed, now));
         }
         if self.spec.duration_ns != 0 {
             self.ends = Some(now + Duration::from_ns(self.spec.duration_ns));

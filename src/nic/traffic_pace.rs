@@ -1,6 +1,7 @@
 //! When the messages of a run with a rate are due.
 
-use crate::rng::Rng;
+use super::traffic_spec::Gaps;
+use crate::rng::{Geometric, Rng};
 use crate::time::Time;
 
 const PS_PER_SECOND: u128 = 1_000_000_000_000;
@@ -9,12 +10,18 @@ const PS_PER_SECOND: u128 = 1_000_000_000_000;
 /// destinations.
 const PHASE_STREAM: u64 = 1 << 33;
 
-/// An open loop: messages of one source are due at even distances, whether or not those before them
-/// could be issued.
+/// Random gaps are drawn in steps of this share of the mean one: fine enough to be exponential.
+const STEPS: u64 = 256;
+
+/// An open loop: messages of one source are due at even distances or after random gaps, whether or
+/// not those before them could be issued.
 ///
-/// Message *k* is due exactly *k* / rate after the first, rounded up to a picosecond, so that no
-/// error adds up. The first is due at a moment of the first interval that is drawn from the seed:
-/// sources do not fire in step. Who drives the node late finds several due at once.
+/// With even gaps message *k* is due exactly *k* / rate after the first, rounded up to a picosecond,
+/// so that no error adds up. The first is due at a moment of the first interval that is drawn from
+/// the seed: sources do not fire in step. A node that is driven late finds several due at once.
+///
+/// Random gaps have a geometric distribution with that mean, as those of the sources of `phitwire
+/// sim` have: the open loop whose queues the literature computes.
 ///
 /// A source that cannot issue what is due (its window is full, the queue in front of its link is)
 /// owes it, and issues it as soon as it can; but it owes a window of messages at most. What is due
@@ -37,12 +44,19 @@ pub(crate) struct Pace {
     owed: u64,
     /// And those that never will be.
     dropped: u64,
+    /// What random gaps are drawn with.
+    random: Option<(Rng, Geometric)>,
 }
 
 impl Pace {
     /// A source with number `own` that issues `rate` messages per second, above zero, from `now` on
     /// and owes `most` at most.
-    pub(crate) fn new(rate: u64, most: u32, (seed, own): (u64, u16), now: Time) -> Self {
+    pub(crate) fn new(
+        (rate, gaps): (u64, Gaps),
+        most: u32,
+        (seed, own): (u64, u16),
+        now: Time,
+    ) -> Self {
         let interval = (PS_PER_SECOND as u64).div_ceil(rate);
         let mut rng = Rng::new(seed, PHASE_STREAM | u64::from(own));
         let first = Time::from_ps(now.as_ps().saturating_add(rng.below(interval)));
@@ -54,6 +68,7 @@ impl Pace {
             next: first,
             owed: 0,
             dropped: 0,
+            random: (gaps == Gaps::Random).then(|| (rng, Geometric::new(1, STEPS))),
         }
     }
 
@@ -67,6 +82,38 @@ impl Pace {
     }
 
     fn fall_due(&mut self, now: Time) {
+        if self.random.is_some() {
+            self.fall_due_at_random(now);
+        } else {
+            self.fall_due_evenly(now);
+        }
+        let excess = self.owed.saturating_sub(self.most);
+        self.owed -= excess;
+        self.dropped += excess;
+    }
+
+    fn fall_due_at_random(&mut self, now: Time) {
+        let Some((rng, gap)) = &mut self.random else {
+            return;
+        };
+        let interval = (PS_PER_SECOND as u64).div_ceil(self.rate);
+        // What a stop of many intervals makes due is dropped but for a window: as many as on average.
+        let missed = now.since(self.next).as_ps() / interval;
+        if missed > 2 * self.most + STEPS {
+            self.due += missed;
+            self.owed += missed;
+            self.next = now;
+        }
+        while self.next <= now && self.next < Time::NEVER {
+            self.due += 1;
+            self.owed += 1;
+            let gap = u128::from(interval) * u128::from(1 + gap.draw(rng)) / u128::from(STEPS);
+            let next = u128::from(self.next.as_ps()) + gap.max(1);
+            self.next = Time::from_ps(u64::try_from(next).unwrap_or(u64::MAX));
+        }
+    }
+
+    fn fall_due_evenly(&mut self, now: Time) {
         let since = u128::from(now.since(self.first).as_ps());
         // Below 2^64: the rate is below one message per nanosecond.
         let due = (since * u128::from(self.rate) / PS_PER_SECOND) as u64 + 1;
@@ -75,9 +122,6 @@ impl Pace {
         let after = (u128::from(due) * PS_PER_SECOND).div_ceil(self.rate.into());
         let next = u128::from(self.first.as_ps()) + after;
         self.next = Time::from_ps(u64::try_from(next).unwrap_or(u64::MAX));
-        let excess = self.owed.saturating_sub(self.most);
-        self.owed -= excess;
-        self.dropped += excess;
     }
 
     /// As many of those owed have been issued.
@@ -118,7 +162,7 @@ mod tests {
     const SECOND: Time = Time::from_ps(1_000_000_000_000);
 
     fn pace(rate: u64, most: u32, seed: u64) -> Pace {
-        Pace::new(rate, most, (seed, 3), Time::ZERO)
+        Pace::new((rate, Gaps::Even), most, (seed, 3), Time::ZERO)
     }
 
     /// Issues what is due whenever it is, until `end`: when.
@@ -158,7 +202,7 @@ mod tests {
 
     #[test]
     fn sources_do_not_fire_in_step_and_a_seed_says_when() {
-        let first = |own, seed| Pace::new(10, 1, (seed, own), SECOND).first;
+        let first = |own, seed| Pace::new((10, Gaps::Even), 1, (seed, own), SECOND).first;
         let all: Vec<Time> = (0..100).map(|own| first(own, 1)).collect();
         let interval = SECOND.as_ps() / 10;
         assert!(all.iter().all(|at| at.since(SECOND).as_ps() < interval));
@@ -199,12 +243,30 @@ mod tests {
     /// A stop of days is one step, not one per message, and does not overflow.
     #[test]
     fn a_long_stop_costs_no_more_than_a_short_one() {
-        let mut pace = pace(super::super::traffic_spec::MAX_RATE, 1 << 16, 1);
-        let late = Time::from_ps(u64::MAX - 1);
-        assert_eq!(pace.owed(late), 1 << 16);
-        assert!(pace.dropped() > 1 << 53);
-        pace.issued(1 << 16);
-        assert!(pace.next_issue().is_some_and(|at| at > late));
+        for gaps in [Gaps::Even, Gaps::Random] {
+            let rate = (super::super::traffic_spec::MAX_RATE, gaps);
+            let mut pace = Pace::new(rate, 1 << 16, (1, 3), Time::ZERO);
+            let late = Time::from_ps(u64::MAX - 1);
+            assert_eq!(pace.owed(late), 1 << 16);
+            assert!(pace.dropped() > 1 << 53);
+            pace.issued(1 << 16);
+            assert!(pace.next_issue().is_some_and(|at| at > late));
+        }
+    }
+
+    /// Gaps of an exponential distribution have a standard deviation of their mean.
+    #[test]
+    fn random_gaps_have_the_mean_of_the_rate_and_its_deviation() {
+        let mut pace = Pace::new((1_000, Gaps::Random), 9, (5, 3), Time::ZERO);
+        let all = issues(&mut pace, Time::from_ps(20 * SECOND.as_ps()));
+        let gap = |two: &[Time]| two[1].since(two[0]).as_ps() as f64 / 1e9;
+        let gaps: Vec<f64> = all.windows(2).map(gap).collect();
+        let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
+        let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>();
+        let deviation = (variance / gaps.len() as f64).sqrt();
+        // Of 20,000 gaps the mean is within three standard errors, 0.02, the deviation within 0.03.
+        assert!((mean - 1.0).abs() < 0.022, "{mean}");
+        assert!((deviation - 1.0).abs() < 0.03, "{deviation}");
     }
 
     #[test]

@@ -96,6 +96,23 @@ impl Ways {
     }
 }
 
+/// The gaps between the messages of a run with a rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "kebab-case")]
+pub enum Gaps {
+    /// All alike.
+    #[default]
+    Even,
+    /// Random, of a geometric distribution, as those of the sources of a simulation.
+    Random,
+}
+
+impl Gaps {
+    fn is_even(&self) -> bool {
+        *self == Self::Even
+    }
+}
+
 /// What messages a kind of network interface can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Abilities {
@@ -156,7 +173,7 @@ pub struct TrafficSpec {
     /// Messages this network interface keeps outstanding, 1 to [`MAX_WINDOW`].
     #[serde(default = "default_window")]
     pub window: u32,
-    /// Messages per second that this network interface issues, evenly, 1 to [`MAX_RATE`]: an open
+    /// Messages per second that this network interface issues, 1 to [`MAX_RATE`]: an open
     /// loop, in which a message is issued when it is due and not when another was answered. What is
     /// due while the window is full, or the link takes nothing, is issued as soon as may be, a
     /// window of messages at most; the others are never issued, and counted
@@ -164,6 +181,9 @@ pub struct TrafficSpec {
     /// many as the window allows.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub rate: u64,
+    /// The gaps between the messages of a [`rate`](Self::rate).
+    #[serde(default, skip_serializing_if = "Gaps::is_even")]
+    pub gaps: Gaps,
     /// Stop issuing after this many nanoseconds; zero means no limit.
     #[serde(default)]
     pub duration_ns: u64,
@@ -213,6 +233,7 @@ impl Default for TrafficSpec {
             size: default_size(),
             window: default_window(),
             rate: 0,
+            gaps: Gaps::Even,
             duration_ns: 0,
             count: 0,
             addresses: default_addresses(),

@@ -75,12 +75,22 @@ pub struct Options {
     #[arg(long, value_name = "W",
           value_parser = clap::value_parser!(u32).range(1..=i64::from(phitwire::nic::MAX_WINDOW)))]
     pub window: Option<u32>,
-    /// Messages per second that each sender issues, evenly, whether or not those before were
+    /// Messages per second that each sender issues, whether or not those before were
     /// answered; a sender that is held up catches up with --window messages at most [default: as
     /// fast as --window allows]
     #[arg(long, value_name = "N",
           value_parser = clap::value_parser!(u64).range(1..=phitwire::nic::MAX_RATE))]
     pub rate: Option<u64>,
+    /// Gaps between the messages of --rate: all alike, or random as those of the sources of
+    /// `phitwire sim`
+    #[arg(
+        long,
+        value_enum,
+        value_name = "GAPS",
+        requires = "rate",
+        default_value = "even"
+    )]
+    pub gaps: GapsName,
     /// Seconds to send for [default: 10, or no limit with --count]
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub seconds: Option<f64>,
@@ -105,6 +115,25 @@ pub struct Options {
     /// Print one JSON object (an array for several sizes) instead of a table
     #[arg(long)]
     pub json: bool,
+}
+
+/// `--gaps`; see [`phitwire::nic::Gaps`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum GapsName {
+    /// All alike, from a random moment on
+    #[default]
+    Even,
+    /// Of a geometric distribution
+    Random,
+}
+
+impl From<GapsName> for phitwire::nic::Gaps {
+    fn from(name: GapsName) -> Self {
+        match name {
+            GapsName::Even => Self::Even,
+            GapsName::Random => Self::Random,
+        }
+    }
 }
 
 /// `--pattern`; see [`phitwire::nic::TrafficPattern`].

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use phitwire::nic::{Operation, TrafficPattern, TrafficSpec};
+use phitwire::nic::{Gaps, Operation, TrafficPattern, TrafficSpec};
 use phitwire_nodes::nearest::did_you_mean;
 
 use super::lab::{Lab, Member, Role};
@@ -42,6 +42,7 @@ pub struct Plan {
 fn asked_for(options: &Options) -> TrafficSpec {
     TrafficSpec {
         rate: options.rate.unwrap_or(0),
+        gaps: options.gaps.into(),
         op: match options.op {
             Op::Put => Operation::Put,
             Op::Get => Operation::Get,
@@ -228,7 +229,11 @@ impl Plan {
             false => format!("{who}{} sources, {}", self.sources.len(), self.pattern),
         };
         if self.spec.rate > 0 {
-            text.push_str(&format!(", {} messages/s each", self.spec.rate));
+            let gaps = match self.spec.gaps {
+                Gaps::Even => "",
+                Gaps::Random => " at random",
+            };
+            text.push_str(&format!(", {} messages/s each{gaps}", self.spec.rate));
         }
         if let Some(duration) = self.duration() {
             text.push_str(&format!(", {} s", duration.as_secs_f64()));

@@ -8,6 +8,7 @@ use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use miette::miette;
 use phitwire::chip::Grain;
+use phitwire::link::CutThrough;
 use phitwire::net;
 use phitwire::net::{Network, NodeRef, Runtime};
 use phitwire::nic::Incarnation;
@@ -70,8 +71,28 @@ pub struct RunArgs {
     /// What moves through a router's stages at once: flits, as on the chip, or whole packets, which
     /// costs less [default: packet under a free-running clock and flit under a paced one, if the
     /// router has both]
+    ///
+    /// Whole packets pass the same queues, arbiters and decisions. A packet begins at a router when
+    /// all of it has come (Aries), or when there is room for all of it (T3E). Under a paced clock it
+    /// takes every bus, stage and output for as many cycles as flit by flit; under a free-running one
+    /// wires and stages take no time, whatever the grain. A YARC moves phits only.
     #[arg(long, value_parser = grains())]
     grain: Option<Grain>,
+    /// When a YARC hands up the phits of a frame: with the frame, so that a packet that lies in one is
+    /// judged before it moves, or as they came, so that it is forwarded speculatively and let go,
+    /// poisoned, if its check is wrong [default: frames under a free-running clock, phits under a
+    /// paced one]
+    #[arg(long, value_parser = cut_throughs())]
+    cut_through: Option<CutThrough>,
+}
+
+fn cut_throughs() -> impl TypedValueParser<Value = CutThrough> {
+    let names = [("frames", "With their frame"), ("phits", "As they came")];
+    let names = names.map(|(name, help)| PossibleValue::new(name).help(help));
+    PossibleValuesParser::new(names).map(|name| match name.as_str() {
+        "phits" => CutThrough::Phits,
+        _ => CutThrough::Frames,
+    })
 }
 
 fn grains() -> impl TypedValueParser<Value = Grain> {
@@ -101,6 +122,7 @@ pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
     let mut runtime = Runtime::new(&args.lab, clock::incarnation());
     runtime.clock = args.clock;
     runtime.grain = args.grain;
+    runtime.cut_through = args.cut_through;
     runtime.real_wires = true;
     runtime.incarnation = Incarnation {
         clock_ns: clock::since_boot_ns(),

@@ -6,52 +6,10 @@
 
 use super::config::{BURST_PACKETS, Load, Process, Traffic};
 use super::pattern::Destinations;
-use crate::rng::Rng;
+use crate::rng::{Geometric, Rng};
 
 /// A birth that never comes.
 pub(crate) const NEVER: u64 = u64::MAX;
-
-/// Draws how often a coin of fixed bias falls the one way before it falls the other: a
-/// geometric distribution, with integers only, so that every machine draws the same.
-#[derive(Clone, Debug)]
-struct Geometric {
-    /// Chance in 2^-64 that the first 2^k throws all fail.
-    powers: Vec<u64>,
-}
-
-const fn high_product(a: u64, b: u64) -> u64 {
-    ((a as u128 * b as u128) >> 64) as u64
-}
-
-impl Geometric {
-    /// A coin that ends the sequence with probability `numerator / denominator`, which is above 0.
-    fn new(numerator: u64, denominator: u64) -> Self {
-        let fails = u128::from(denominator.saturating_sub(numerator));
-        let mut power = ((fails << 64) / u128::from(denominator)).min(u128::from(u64::MAX)) as u64;
-        let mut powers = Vec::new();
-        while power > 0 && powers.len() < 40 {
-            powers.push(power);
-            power = high_product(power, power);
-        }
-        Self { powers }
-    }
-
-    /// The most g for which chance^g is still above a random number.
-    #[inline]
-    fn draw(&self, rng: &mut Rng) -> u64 {
-        let random = rng.next_u64();
-        let mut chance = u64::MAX;
-        let mut count = 0;
-        for (k, &power) in self.powers.iter().enumerate().rev() {
-            let further = high_product(chance, power);
-            if further > random {
-                chance = further;
-                count += 1 << k;
-            }
-        }
-        count
-    }
-}
 
 /// The random process that all sources follow.
 #[derive(Clone, Debug)]

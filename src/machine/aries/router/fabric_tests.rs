@@ -5,8 +5,10 @@ use phitwire_framing::aries::flit::{Lines, Routing};
 use super::tests::BLUE;
 use super::*;
 use crate::machine::aries::route::harness::Machine;
+use crate::machine::aries::router::core::Core;
 use crate::machine::aries::router::harness::{Fabric, GRAINS};
 use crate::machine::aries::topology::Classes;
+use crate::trace::Flow;
 
 /// Everything that is sent arrives, whatever the mode, and every credit comes back.
 #[test]
@@ -205,5 +207,32 @@ fn every_grain_takes_the_same_ways() {
     );
     for grain in &GRAINS[1..] {
         assert!(ways(*grain) == flits, "{grain:?}");
+    }
+}
+
+/// Watching changes nothing of what routers do, not even the cycles that they need.
+#[test]
+fn watched_routers_do_what_they_do_unwatched() {
+    for grain in GRAINS {
+        let run = |is_watched| {
+            let mut fabric = Fabric::new(Machine::small(), 32, grain);
+            if is_watched {
+                for core in &mut fabric.cores {
+                    let flow = Flow { from: 0, to: 0 };
+                    let watch = Watch::new(flow, Time::ZERO, Time::NEVER, None);
+                    *core.watch() = Some(Box::new(watch));
+                }
+            }
+            let (nics, mut rng) = (fabric.nics.len(), Rng::new(13, 0));
+            fabric.fill(8, &Routing::ALL, &mut rng, |_, _, rng| {
+                rng.below(nics as u64) as usize
+            });
+            assert!(fabric.drain(20_000));
+            let counters: Vec<_> = fabric.cores.iter().map(Core::counters).collect();
+            let got: Vec<_> = fabric.nics.iter().map(|nic| nic.got.clone()).collect();
+            (counters, got)
+        };
+        let (watched, alone) = (run(true), run(false));
+        assert!(watched == alone, "{grain:?}");
     }
 }

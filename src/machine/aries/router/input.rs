@@ -114,30 +114,6 @@ impl Inputs {
         }
     }
 
-    /// The virtual channel of a tile whose turn it is, of those that can send something.
-    #[inline]
-    pub(super) fn next_vc(&mut self, tile: usize) -> usize {
-        let ready = self.ready[tile];
-        self.vc_turn[tile].arbitrate(ready).into()
-    }
-
-    /// Flits that have come of a virtual channel that is to begin a packet.
-    #[inline]
-    pub(super) fn before_head(&self, tile: usize, vc: usize) -> Option<u32> {
-        let state = &self.vcs[tile * VCS + vc];
-        (state.left == 0 && state.visible > 0).then_some(state.visible)
-    }
-
-    /// A whole packet was taken out of the queue.
-    #[inline]
-    pub(super) fn took(&mut self, tile: usize, vc: usize, flits: u8) {
-        let state = &mut self.vcs[tile * VCS + vc];
-        state.visible -= u32::from(flits);
-        if state.visible == 0 {
-            self.sleep(tile, vc);
-        }
-    }
-
     /// Flits of virtual channel `index` (tile times 8 plus channel) have passed the input block.
     #[inline]
     pub(super) fn arrived(&mut self, index: usize, flits: u32) {

@@ -115,19 +115,6 @@ impl Loads {
         self.waiting |= 1 << port;
     }
 
-    /// A packet has gone from one link to that of `port`, past all buffers.
-    #[inline]
-    pub(super) fn pass(&mut self, port: usize) {
-        self.hand_over(port);
-        self.stale |= NETWORK >> port & 1 != 0;
-    }
-
-    /// Whether no packet is in row and column buffers.
-    #[inline]
-    pub(super) fn is_empty(&self) -> bool {
-        self.used == 0
-    }
-
     #[inline]
     pub(super) fn committed(&self, tile: usize) -> u16 {
         self.committed[tile]

@@ -26,7 +26,6 @@ mod netlink;
 mod node;
 mod outlook;
 pub(crate) mod pace;
-mod passing;
 pub mod pipeline;
 mod pool;
 pub mod register_map;

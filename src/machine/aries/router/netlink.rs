@@ -40,15 +40,15 @@ pub(super) struct NicInput {
     /// Flits in the link's input queues that have passed the stages before Netlink.
     pub(super) visible: [u32; VCS],
     /// Flits still to come of the packet that each virtual channel has begun.
-    pub(super) left: [u8; VCS],
+    left: [u8; VCS],
     /// The processor tile (0 to 7) to which it goes.
     tile: [u8; VCS],
     /// Virtual channels that may move a flit.
-    pub(super) ready: u8,
+    ready: u8,
     /// Virtual channels that wait for room in a tile.
     stalled: u8,
     /// The virtual channel that moved last.
-    pub(super) current: u8,
+    current: u8,
 }
 
 /// The input queue of a processor tile, for requests and for responses.
@@ -99,8 +99,6 @@ pub(super) struct Netlink {
     pub(super) busy: [u8; 2],
     /// Processor tiles (0 to 7) whose output queue has something to take.
     outputs_filled: u8,
-    /// Flits or packets in its queues.
-    pub(super) held: u32,
     turn: u8,
 }
 
@@ -137,7 +135,6 @@ impl Netlink {
             outputs_active: 0,
             busy: [0; 2],
             outputs_filled: 0,
-            held: 0,
             turn: 0,
         }
     }
@@ -208,7 +205,6 @@ impl Netlink {
         let tile = (tile - FIRST_PROCESSOR_TILE) % PROCESSOR_TILES;
         let (input, half) = (&mut self.inputs[tile], vc / 4 % 2);
         let item = pool.pop(&mut input.fifos[half])?;
-        self.held -= 1;
         input.flits[half] -= u16::from(item.flits());
         input.taken[half] -= u16::from(item.flits());
         if input.room(half) >= PACKET {
@@ -379,7 +375,6 @@ impl<I: Items> Tiles<I> {
         let half = vc / 4;
         let input = &mut self.netlink.inputs[tile];
         self.pool.push(&mut input.fifos[half], item);
-        self.netlink.held += 1;
         input.flits[half] += u16::from(flits);
         if last {
             input.writer[half] = NONE;

@@ -348,11 +348,6 @@ impl<I: Items> Tiles<I> {
 
     /// Runs until nothing can move without new input.
     pub fn run<P: Ports>(&mut self, io: &mut P) {
-        // Who watches wants to see the stages.
-        if I::PACKETS && !I::TIMED && self.watch.is_none() {
-            self.look_at_links(io);
-            self.pass_directly(io);
-        }
         while let Some(next) = self.next_cycle() {
             self.cycle = next;
             self.step(io);

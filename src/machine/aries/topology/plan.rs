@@ -28,6 +28,7 @@ impl Dragonfly {
         runtime: &Runtime,
     ) -> Result<AriesConfig, PlanError> {
         let name = self.shape.router_name(router);
+        runtime.refuse_cut_through(&name)?;
         let mut ports = Vec::new();
         for (id, end, _) in ends_of(&self.links, NodeRef::Chip(router)) {
             ports.push((end.port, self.link_config(id, end, runtime)?));

@@ -1,5 +1,7 @@
 //! What a data frame does to a link end of YARC.
 
+use core::ops::Range;
+
 use phitwire_framing::yarc::control::{ControlWord, LinkStatus};
 use phitwire_framing::yarc::frame::DataFrame;
 use phitwire_framing::yarc::phit::Phit;
@@ -9,16 +11,29 @@ use super::lcb::Lcb;
 use super::receive::Place;
 use super::resequencer::Position;
 use super::transmit::BadWord;
+use crate::link::CutThrough;
 use crate::link::common::BAD_WORDS_UNTIL_DOUBT;
 use crate::link::session::Session;
-use crate::time::Time;
+use crate::time::{Duration, Time};
 
 /// No correct peer can have sent it, or nothing can be read.
 struct Unusable;
 
+/// What is still to be handed up of a frame, whose phits are kept beside it.
+#[derive(Clone, Debug)]
+pub(super) struct Coming {
+    at: Position,
+    pass: u16,
+    phits: Range<usize>,
+    /// When the line would have brought its next piece; behind a free-running clock it has.
+    pub due: Time,
+}
+
 impl Lcb {
     /// A data frame whose header is well formed.
     pub(super) fn on_data(&mut self, now: Time, data: DataFrame<'_>, input: &mut InputQueue) {
+        // Frames come in their order.
+        self.hand_up(now, usize::MAX, input);
         let header = data.header();
         if !self.belongs(now, header, input) {
             return;
@@ -45,13 +60,57 @@ impl Lcb {
             scratch.resize(data.phits(), Phit::IDLE);
         }
         let count = data.decode(&mut scratch);
-        self.rx.data(
-            now,
-            (at, word.pass),
-            &scratch[..count],
-            input,
-            &mut self.common.counters,
-        );
+        self.scratch = scratch;
+        self.coming = Some(Coming {
+            at,
+            pass: word.pass,
+            phits: 0..count,
+            due: now,
+        });
+        match self.common.config.cut_through {
+            CutThrough::Frames => self.hand_up(now, usize::MAX, input),
+            CutThrough::Phits => self.hand_up_next(now, input),
+        }
+    }
+
+    /// Hands up the next piece of a frame: behind a free-running clock what comes before the next
+    /// end of a packet, behind a paced one a burst.
+    pub(super) fn hand_up_next(&mut self, now: Time, input: &mut InputQueue) {
+        let Some(coming) = &self.coming else {
+            return;
+        };
+        let left = &self.scratch[coming.phits.clone()];
+        let most = match self.tx.burst_time() {
+            Some(_) => self.common.profile.burst_phits as usize,
+            None => {
+                let end = left.iter().skip(1).position(|phit| phit.is_eop());
+                end.map_or(left.len(), |end| end + 1)
+            }
+        };
+        self.hand_up(now, most, input);
+    }
+
+    /// Hands up so many phits of a frame that are still to be, if there are as many.
+    fn hand_up(&mut self, now: Time, most: usize, input: &mut InputQueue) {
+        let Some(mut coming) = self.coming.take() else {
+            return;
+        };
+        let piece = coming.phits.start
+            ..coming
+                .phits
+                .end
+                .min(coming.phits.start.saturating_add(most));
+        coming.phits.start = piece.end;
+        let scratch = core::mem::take(&mut self.scratch);
+        let phits = &scratch[piece];
+        let counters = &mut self.common.counters;
+        let at = coming.at;
+        self.rx.data(now, (at, coming.pass), phits, input, counters);
+        if !coming.phits.is_empty() {
+            coming.at = phits.iter().fold(at, |at, phit| at.after(*phit));
+            coming.due += self.tx.burst_time().unwrap_or(Duration::ZERO);
+            self.coming = Some(coming);
+        }
         self.scratch = scratch;
         self.accepted(self.rx.waits_for(), now);
         if self.rx.doubts_lanes() {

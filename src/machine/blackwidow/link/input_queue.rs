@@ -217,6 +217,15 @@ impl InputQueue {
         true
     }
 
+    /// Whether the open packet has begun to flow out.
+    #[inline]
+    pub(super) fn has_begun(&self) -> bool {
+        match self.open {
+            Open::Writing { vc, start } => self.rings[vc.index()].begun(start),
+            _ => false,
+        }
+    }
+
     fn reject(&mut self, vc: Vc, start: u32, begun: bool, eop: Phit) {
         let ring = &mut self.rings[vc.index()];
         if begun {

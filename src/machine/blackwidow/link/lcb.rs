@@ -10,6 +10,7 @@ use phitwire_framing::yarc::frame::{
 use phitwire_framing::yarc::packet::Vc;
 use phitwire_framing::yarc::phit::Phit;
 
+use super::data::Coming;
 use super::input_queue::InputQueue;
 use super::receive::{ReceiveTerms, Receiver};
 use super::transmit::{TransmitTerms, Transmitter};
@@ -45,7 +46,10 @@ pub struct Lcb {
     pub(super) common: Common,
     pub(super) tx: Transmitter,
     pub(super) rx: Receiver,
+    /// The phits of the last frame.
     pub(super) scratch: Vec<Phit>,
+    /// What is still to be handed up of it.
+    pub(super) coming: Option<Coming>,
 }
 
 impl Lcb {
@@ -62,6 +66,7 @@ impl Lcb {
             tx: Transmitter::new(&common.config, &common.profile, now),
             rx: Receiver::new(idle_terms(&common.config), &common.profile, now),
             scratch: Vec::new(),
+            coming: None,
             common,
         }
     }
@@ -218,7 +223,20 @@ impl Session for Lcb {
         Ok(())
     }
 
+    /// Behind a paced clock the pieces have their times.
+    #[inline]
+    fn has_more_data(&self) -> bool {
+        self.coming.is_some() && self.tx.burst_time().is_none()
+    }
+
+    fn take_more_data(&mut self, now: Time, input: &mut InputQueue) {
+        self.hand_up_next(now, input);
+    }
+
     fn receive_timers(&mut self, now: Time, input: &mut InputQueue) {
+        while self.coming.as_ref().is_some_and(|coming| coming.due <= now) {
+            self.hand_up_next(now, input);
+        }
         self.rx.handle_timers(now, input, &mut self.common.counters);
     }
 
@@ -258,7 +276,8 @@ impl Session for Lcb {
     #[inline]
     fn own_deadline(&self) -> Time {
         let received = self.rx.deadline().min(self.rx.acks.due());
-        received.min(self.tx.deadline())
+        let coming = self.coming.as_ref().map_or(Time::NEVER, |of| of.due);
+        received.min(coming).min(self.tx.deadline())
     }
 
     fn was_trained(&mut self, _: &Training) {
@@ -266,6 +285,7 @@ impl Session for Lcb {
     }
 
     fn lanes_changed(&mut self, input: &mut InputQueue) {
+        self.coming = None;
         self.rx.lanes_changed(input, &mut self.common.counters);
     }
 
@@ -293,6 +313,7 @@ impl Session for Lcb {
 
     fn end(&mut self, input: &mut InputQueue) -> u64 {
         let discarded = self.tx.stop(&mut self.common.counters);
+        self.coming = None;
         self.rx.abort(input);
         discarded
     }

@@ -398,6 +398,7 @@ impl Receiver {
     /// Closes the open packet, if any, with a `transmit_error` end and a corrected CRC, and enters
     /// error recovery (paper, section 4.3).
     fn fault(&mut self, now: Time, input: &mut InputQueue, counters: &mut LinkCounters) {
+        counters.rx_let_go_packets += u64::from(input.has_begun());
         self.poison(input);
         counters.rx_recoveries += 1;
         self.rejects_in_row += 1;

@@ -265,6 +265,12 @@ impl Transmitter {
         }
     }
 
+    /// The time that a burst takes, on a line that takes any.
+    #[inline]
+    pub fn burst_time(&self) -> Option<Duration> {
+        self.line.time_of(self.burst)
+    }
+
     /// Phits after which a paced line lets a frame go.
     fn quantum(&self) -> u64 {
         self.sendable()

@@ -2,7 +2,7 @@ use phitwire_framing::yarc::packet::{EopStatus, Head, check_packet, eop_status, 
 
 use super::*;
 use crate::chip::tests::{self, FRAME, Joining};
-use crate::link::{DownReason, LinkConfigBuilder, LinkControlBlock};
+use crate::link::{CutThrough, DownReason, LinkConfigBuilder, LinkControlBlock};
 use crate::machine::blackwidow::link::tests::harness;
 use crate::machine::blackwidow::router::harness::{cut, flat_chip, head, packet};
 use crate::node::{Node, WakeReason};
@@ -41,8 +41,8 @@ impl Net {
     }
 }
 
-fn up(ports: &[PortId], clock: RouterClock, step: Duration) -> Net {
-    let config = YarcConfig {
+fn config(clock: RouterClock) -> YarcConfig {
+    YarcConfig {
         name: "router".into(),
         // Longer than any retry takes, as on every link that may lose frames.
         registers: ChipRegisters {
@@ -52,8 +52,11 @@ fn up(ports: &[PortId], clock: RouterClock, step: Duration) -> Net {
         ports: Vec::new(),
         grain: crate::chip::Grain::Flit,
         clock,
-    };
-    let mut net = Net::new(config, ports, step);
+    }
+}
+
+fn up(ports: &[PortId], clock: RouterClock, step: Duration) -> Net {
+    let mut net = Net::new(config(clock), ports, step);
     net.bring_up();
     net
 }
@@ -108,6 +111,47 @@ fn packets_cross_the_chip_exactly_once_in_order_whatever_is_lost() {
         assert_eq!(poisoned > 0, loss > 0, "{poisoned}");
         assert_eq!(net.chip.core().phits_inside(), 0);
     }
+}
+
+/// BlackWidow sec. 4.3: a packet whose check is wrong vanishes if it has not begun to flow out of the
+/// input queue, else it is let go. Where frames are handed up whole none begins that lies in one.
+#[test]
+fn only_phits_handed_up_as_they_come_begin_before_their_packet_is_judged() {
+    let run = |cut_through| {
+        let step = Duration::from_us(10);
+        let free = config(RouterClock::FreeRunning);
+        let change = |link| LinkConfig {
+            cut_through,
+            ..link
+        };
+        let mut net = Net::with(free, &[3, 63], step, change);
+        net.bring_up();
+        net.flip_percent = 30;
+        for id in 0..600 {
+            // Frames of three whole packets.
+            net.send(0, head(63, Vc::Request), 3, id, 10);
+            if id % 3 == 2 {
+                net.run_until("three packets", |net| {
+                    net.ends[1].healthy().len() > id as usize
+                });
+            }
+        }
+        let packets = net.ends[1].healthy();
+        let ids: Vec<u32> = packets.iter().map(|packet| packet[2].content()).collect();
+        assert_eq!(ids, (0..600).collect::<Vec<_>>(), "once each, in order");
+        let counters = net.chip.lcb(3).expect("a link").counters().clone();
+        let poisoned = net.chip.counters().poisoned_packets_forwarded;
+        assert_eq!(net.chip.core().phits_inside(), 0);
+        [counters.rx_crc_errors, counters.rx_let_go_packets, poisoned]
+    };
+    let frames = run(CutThrough::Frames);
+    assert!(frames[0] > 50 && frames[1..] == [0, 0], "{frames:?}");
+    let phits = run(CutThrough::Phits);
+    assert!(phits[0] > 50 && phits[1] > phits[0] / 2, "{phits:?}");
+    assert_eq!(
+        phits[1], phits[2],
+        "each is poisoned and goes on: {phits:?}"
+    );
 }
 
 #[test]

@@ -2,12 +2,12 @@
 
 use super::model::{Chip, FoldedClos, Processor};
 use crate::chip::Grain;
-use crate::link::LinkConfig;
+use crate::link::{CutThrough, LinkConfig};
 use crate::machine::blackwidow::link::STANDARD;
 use crate::machine::blackwidow::nic::NicConfig;
 use crate::machine::blackwidow::route::registers::{ChipRegisters, PORTS, TileRegisters};
 use crate::machine::blackwidow::router::YarcConfig;
-use crate::net::{End, NodeRef, PlanError, Runtime, ends_of, link_config};
+use crate::net::{Clock, End, NodeRef, PlanError, Runtime, ends_of, link_config};
 use crate::time::Duration;
 
 impl FoldedClos {
@@ -126,6 +126,14 @@ impl FoldedClos {
 
     fn link_config(&self, id: usize, end: End, runtime: &Runtime) -> Result<LinkConfig, PlanError> {
         let link = &self.links[id];
+        // Network interfaces take whole packets.
+        let cut_through = match (end.node, runtime.clock.unwrap_or(self.settings.clock)) {
+            (NodeRef::Processor(_), _) => CutThrough::Frames,
+            (NodeRef::Chip(_), clock) => runtime.cut_through.unwrap_or(match clock {
+                Clock::FreeRunning => CutThrough::Frames,
+                Clock::Paced { .. } => CutThrough::Phits,
+            }),
+        };
         link_config(
             self,
             &self.settings,
@@ -135,6 +143,7 @@ impl FoldedClos {
         )?
         .max_packet_phits(self.settings.own.max_packet_phits)
         .first_packet(runtime.first_packet)
+        .cut_through(cut_through)
         .build()
         .map_err(|error| PlanError::Link { link: id, error })
     }

@@ -61,7 +61,7 @@ pub(super) fn bound(
     options: &T3eOptions,
 ) -> Result<Option<f64>, ConfigError> {
     config.validate(T3e::MAX_MESSAGE_BYTES)?;
-    let Of(torus) = Of::new(topology, options);
+    let Of(torus, _) = Of::new(topology, options);
     let routes = torus.routes().map_err(|_| ConfigError::Topology)?;
     let ways = Ways {
         shape: torus.shape(),

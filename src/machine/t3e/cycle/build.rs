@@ -3,6 +3,7 @@
 use super::direct_router::DirectRouter;
 use super::terminal::{Format, Terminal};
 use super::{T3e, T3eOptions};
+use crate::chip::Grain;
 use crate::link::impair::Netem;
 use crate::machine::t3e::link::FlitLinkConfig;
 use crate::machine::t3e::router::{LINK_CYCLES, PORTS, PROCESSOR_CYCLES, T3eRouter};
@@ -22,12 +23,14 @@ use crate::time::Time;
 
 type Shared = crate::sim::direct::shared::Shared<T3e>;
 
-/// The torus that is simulated: that of the description, as the options have it.
-pub(super) struct Of(pub(super) Torus);
+/// The torus that is simulated: that of the description, as the options have it, and the grain of
+/// its routers.
+pub(super) struct Of(pub(super) Torus, pub(super) Grain);
 
 impl Of {
     pub(super) fn new(topology: &Torus, options: &T3eOptions) -> Self {
-        Self(topology.choosing(options.adaptive, options.channels))
+        let torus = topology.choosing(options.adaptive, options.channels);
+        Self(torus, options.grain)
     }
 
     /// Whether a link leads to a processor.
@@ -72,6 +75,13 @@ impl encoded::Nodes<T3e> for Of {
     fn cycles(&self, link: usize) -> Result<u32, ConfigError> {
         DirectLinks::cycles(self, link)
     }
+
+    fn runtime(&self, usual: Runtime) -> Runtime {
+        Runtime {
+            grain: Some(self.1),
+            ..usual
+        }
+    }
 }
 
 /// Cuts `topology` into this number of partitions, at least one.
@@ -81,6 +91,10 @@ pub(super) fn direct(
     partitions: usize,
 ) -> Result<Partitioned<T3e>, ConfigError> {
     config.validate(T3e::MAX_MESSAGE_BYTES)?;
+    if options.grain == Grain::Packet {
+        let why = "--grain packet: ideal links hand flits over one by one; add --links encoded";
+        return Err(ConfigError::Refused(why.to_owned()));
+    }
     let of = Of::new(topology, options);
     let places = places(&of.0, partitions)?;
     let shared = shared(&of.0, (config, options))?;

@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use super::T3e;
 use super::packet::Operation;
 use crate::catalogue::{ChoiceError, Given, Kind, OptionSpec, Simulated};
+use crate::chip::Grain;
 use crate::machine::t3e::topology::Channels;
 use crate::sim::direct::Chosen;
 
@@ -17,6 +18,8 @@ pub struct T3eOptions {
     pub adaptive: Option<bool>,
     /// How channels are assigned; as the network says, if nothing is chosen.
     pub channels: Option<Channels>,
+    /// What moves through a router at once. Packets only over encoded links.
+    pub grain: Grain,
 }
 
 /// What a choice is called among others.
@@ -35,6 +38,7 @@ const fn name(adaptive: Option<bool>, channels: Option<Channels>) -> &'static st
 }
 
 const ROUTINGS: &[&str] = &["deterministic", "adaptive"];
+const GRAINS: &[&str] = &["flit", "packet"];
 const OPERATIONS: &[&str] = &["put", "get"];
 
 impl T3eOptions {
@@ -42,6 +46,8 @@ impl T3eOptions {
         let mut about = Map::new();
         let operation = OPERATIONS[self.operation as usize];
         about.insert("operation".to_owned(), json!(operation));
+        let grain = GRAINS[usize::from(self.grain == Grain::Packet)];
+        about.insert("grain".to_owned(), json!(grain));
         if let Some(adaptive) = self.adaptive {
             about.insert("routing".to_owned(), json!(ROUTINGS[usize::from(adaptive)]));
         }
@@ -74,12 +80,23 @@ impl Simulated for T3e {
             Kind::Words(OPERATIONS),
             "What messages do [default: put]",
         ),
+        OptionSpec::new(
+            "grain",
+            "GRAIN",
+            Kind::Words(GRAINS),
+            "What moves through a router at once: flits, as on the chip, or over encoded links whole \
+             packets, as processes have it by default [default: flit]",
+        ),
     ];
 
     fn choose(given: &Given) -> Result<Vec<Chosen<Self>>, ChoiceError> {
         let operation = match given.get::<String>("operation")?.as_deref() {
             Some("get") => Operation::Get,
             _ => Operation::Put,
+        };
+        let grain = match given.all("grain") {
+            [grain] if grain == GRAINS[1] => Grain::Packet,
+            _ => Grain::Flit,
         };
         let or_one = |words: Vec<String>| match words.is_empty() {
             true => vec![None],
@@ -95,6 +112,7 @@ impl Simulated for T3e {
                     operation,
                     adaptive: routing.as_ref().map(|word| word == ROUTINGS[1]),
                     channels: channels.as_deref().and_then(Channels::from_name),
+                    grain,
                 };
                 let name = compares.then(|| name(options.adaptive, options.channels));
                 all.push(Chosen { name, options });

@@ -1,6 +1,7 @@
 //! Whole runs of tori.
 
 use super::*;
+use crate::chip::Grain;
 use crate::machine::t3e::route::clocks::Corners;
 use crate::machine::t3e::route::{Shape, walk};
 use crate::machine::t3e::router::{PROCESSOR, PROCESSOR_CYCLES};
@@ -46,6 +47,7 @@ const fn choosing(adaptive: bool, channels: Option<Channels>) -> T3eOptions {
         operation: Operation::Put,
         adaptive: Some(adaptive),
         channels,
+        grain: Grain::Flit,
     }
 }
 
@@ -395,6 +397,45 @@ fn encoded_links_carry_what_direct_ones_do() {
             lossy
         );
     }
+}
+
+/// What differs between the grains under load, bounded: the live grain is one that virtual time runs.
+#[test]
+fn whole_packets_carry_what_flits_do() {
+    let topology = torus("4x2x2");
+    for (load, reply) in [(200_000, false), (1_000_000, false), (600_000, true)] {
+        let mut config = config("uniform", load);
+        config.traffic.request_reply = reply;
+        (config.measure_cycles, config.warmup) = (4_000, Warmup::Cycles(1_000));
+        let [flits, packets] = [Grain::Flit, Grain::Packet].map(|grain| {
+            let options = T3eOptions { grain, ..ADAPTIVE };
+            over_links(&topology, &config, &options, ("", 1))
+        });
+        let ratio = packets.accepted_load / flits.accepted_load;
+        println!(
+            "load {load}: accepted {} {}, latency {} {}, hops {} {}",
+            flits.accepted_load,
+            packets.accepted_load,
+            flits.latency_cycles.mean,
+            packets.latency_cycles.mean,
+            flits.hops_mean,
+            packets.hops_mean
+        );
+        assert!((0.95..1.05).contains(&ratio), "load {load}: {ratio}");
+        assert!((packets.hops_mean - flits.hops_mean).abs() < 0.05);
+    }
+}
+
+#[test]
+fn ideal_links_refuse_whole_packets() {
+    let options = T3eOptions {
+        grain: Grain::Packet,
+        ..ADAPTIVE
+    };
+    let config = config("uniform", 100_000);
+    let refused = Simulation::<T3e>::new(&torus("2x2x2"), &config, &options, 1);
+    let why = refused.err().map(|error| error.to_string());
+    assert!(why.is_some_and(|why| why.contains("--links encoded")));
 }
 
 /// Trace hashes of runs over ideal links: a change has to be explained.

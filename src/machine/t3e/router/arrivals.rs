@@ -27,6 +27,16 @@ impl Frames {
         !self.0.is_empty()
     }
 
+    /// All that came first of a channel: which channel, and how many.
+    pub fn take(&mut self) -> Option<(usize, u16)> {
+        let (vc, flits) = self.0.pop_front()?;
+        let now = u16::try_from(flits).unwrap_or(u16::MAX);
+        if u32::from(now) < flits {
+            self.0.push_front((vc, flits - u32::from(now)));
+        }
+        Some((vc.into(), now))
+    }
+
     /// The channel of the next one, which comes in.
     pub fn next(&mut self) -> Option<usize> {
         let (vc, flits) = self.0.front_mut()?;

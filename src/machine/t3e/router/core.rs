@@ -164,8 +164,9 @@ impl ChipCore for RouterCore {
             names,
         } = config.registers.clone();
         let mut crossbar = Crossbar::new(route, table, processor);
-        if config.grain == Grain::Packet && config.clock == RouterClock::FreeRunning {
-            crossbar = crossbar.with_whole_packets();
+        if config.grain == Grain::Packet {
+            let is_timed = config.clock != RouterClock::FreeRunning;
+            crossbar = crossbar.with_whole_packets(is_timed);
         }
         crossbar.rename(names);
         crossbar.set_cut_off(cut_off);

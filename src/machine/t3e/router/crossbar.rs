@@ -14,6 +14,7 @@ use std::sync::Arc;
 use prefetch_index::prefetch_index;
 
 pub use self::counters::CrossbarCounters;
+use self::whole::Whole;
 use super::arrivals::{Arrivals, Frames, SLOTS};
 use super::input::{Front, Input, NONE, Wants};
 use super::lookup::LookUpTable;
@@ -22,7 +23,7 @@ use super::names::{KnownNames, Names};
 use super::output::{Output, number};
 use super::ports::{FlitPorts, PORTS, PROCESSOR};
 use crate::kit::bits;
-use crate::machine::t3e::format::{Flit, Header, MAX_PACKET_FLITS, VCS, vc};
+use crate::machine::t3e::format::{Flit, Header, VCS, vc};
 use crate::machine::t3e::route::{Arrival, Decision, Direction, RouteRegisters, decide};
 use crate::trace::Watch;
 
@@ -77,8 +78,8 @@ pub struct Crossbar {
     cycle: u64,
     quiet: u32,
     awake: bool,
-    /// Flits of a packet that move in a cycle at most.
-    at_once: u8,
+    /// What moving whole packets takes, if they do.
+    whole: Option<Box<Whole>>,
     /// Ports that were read from or written to.
     moved: u64,
     counters: CrossbarCounters,
@@ -134,20 +135,11 @@ impl Crossbar {
             cycle: 0,
             quiet: 0,
             awake: false,
-            at_once: 1,
+            whole: None,
             moved: 0,
             counters: CrossbarCounters::default(),
             watch: None,
         }
-    }
-
-    /// Lets as much of a packet move in a cycle as there is, and packets that follow it on the same
-    /// channel, where cycles have no length: a packet keeps the wires anyway until it bubbles, ends
-    /// or is blocked (section 7).
-    #[must_use]
-    pub fn with_whole_packets(mut self) -> Self {
-        self.at_once = MAX_PACKET_FLITS as u8;
-        self
     }
 
     /// Lets time pass up to `cycle`, in which nothing moved.
@@ -238,10 +230,14 @@ impl Crossbar {
             self.arbitrate(&mut cycle, ports);
         }
         for port in bits(u64::from(cycle.straight)) {
-            self.try_straight(port, &mut cycle, ports);
+            let goes = self.try_straight(port, &mut cycle, ports);
+            if !goes && self.whole.is_some() {
+                self.enter_stages(port, ports);
+            }
         }
         self.cycle += 1;
-        if self.counters.gone_flits() != before || self.in_stages != 0 || self.framed != 0 {
+        let comes = self.in_stages != 0 || self.framed != 0;
+        if self.counters.gone_flits() != before || comes {
             self.quiet = 0;
         } else {
             self.quiet += 1;
@@ -342,6 +338,9 @@ impl Crossbar {
     /// Every input asks for its output or outputs.
     fn collect_requests(&mut self, cycle: &mut Cycle, ports: &mut impl FlitPorts) {
         for port in bits(u64::from(self.ready)) {
+            if !self.has_path(port) {
+                continue;
+            }
             let Some(vc) = self.inputs[port].choose() else {
                 self.ready &= !(1 << port);
                 continue;
@@ -352,7 +351,7 @@ impl Crossbar {
             match self.inputs[port].fronts[vc] {
                 Front::Flowing { out, vc: to, left } => {
                     let (out, to) = (usize::from(out), usize::from(to));
-                    if ports.credits(out, to) > 0 {
+                    if ports.credits(out, to) > 0 && self.has_time(out) {
                         if left > 1 && self.keeps_wires(out, to, cycle) {
                             self.forward_one(port, vc, cycle, ports);
                             cycle.won |= 1 << port;
@@ -373,6 +372,7 @@ impl Crossbar {
                         let out = usize::from(out);
                         // It enters only where there is room for all of it (section 5).
                         let room = ports.credits(out, vc::ADAPTIVE) >= wants.flits().into()
+                            && self.has_time(out)
                             && ports.takes(out);
                         cycle.adaptive[out] |= u64::from(room) << who;
                         cycle.adapting |= u8::from(room) << out;
@@ -403,11 +403,9 @@ impl Crossbar {
         let who = number(port, vc);
         let (out, to) = (usize::from(wants.out()), usize::from(wants.vc()));
         let mut goes = false;
-        // Where packets move whole, none stops halfway for want of credits: new tables apply to all
-        // that wait in a jam.
-        let room = if self.at_once == 1 { 1 } else { wants.flits() };
         if self.outputs[out].owner(to) == who
-            && ports.credits(out, to) >= room.into()
+            && ports.credits(out, to) >= self.least_room(wants)
+            && self.has_time(out)
             && ports.takes(out)
         {
             cycle.can[out] |= 1 << to;
@@ -417,6 +415,7 @@ impl Crossbar {
         if let Some(out) = wants.adaptive().map(usize::from)
             && self.outputs[out].owner(vc::ADAPTIVE) == who
             && ports.credits(out, vc::ADAPTIVE) >= wants.flits().into()
+            && self.has_time(out)
             && ports.takes(out)
         {
             cycle.can[out] |= 1 << vc::ADAPTIVE;
@@ -465,7 +464,6 @@ impl Crossbar {
                 self.go((port, vc), wants, (out.into(), to.into()));
             }
             self.forward(port, vc, cycle, ports);
-            self.follow_on((port, vc), (out.into(), to.into()), cycle, ports);
         }
     }
 
@@ -473,7 +471,7 @@ impl Crossbar {
     /// it need not be arbitrated for, as long as it does not end.
     #[inline]
     fn keeps_wires(&self, out: usize, to: usize, cycle: &Cycle) -> bool {
-        self.at_once == 1 && self.outputs[out].has_wires(to) && cycle.used >> out & 1 == 0
+        self.whole.is_none() && self.outputs[out].has_wires(to) && cycle.used >> out & 1 == 0
     }
 
     /// The header at the front of `vc` has found its way.
@@ -507,7 +505,7 @@ impl Crossbar {
     /// once.
     #[inline]
     fn forward(&mut self, port: usize, vc: usize, cycle: &mut Cycle, ports: &mut impl FlitPorts) {
-        match self.at_once > 1 {
+        match self.whole.is_some() {
             true => self.forward_many(port, vc, cycle, ports),
             false => self.forward_one(port, vc, cycle, ports),
         }

@@ -165,17 +165,9 @@ impl Input {
         }
     }
 
-    /// A flit of `vc` is ready.
+    /// Flits of `vc` are ready.
     #[inline]
-    pub fn ripened(&mut self, vc: usize) {
-        self.ready[vc] += 1;
-        self.channels |= 1 << vc;
-    }
-
-    /// Flits of `vc` came and are ready.
-    #[inline]
-    pub fn came(&mut self, vc: usize, flits: u16) {
-        self.held[vc] += flits;
+    pub fn ripened(&mut self, vc: usize, flits: u16) {
         self.ready[vc] += flits;
         self.channels |= 1 << vc;
     }
@@ -199,7 +191,7 @@ mod tests {
         assert_eq!(input.choose(), None);
         input.held = [2; VCS];
         for vc in [0, 0, 1, 1, 4, 4] {
-            input.ripened(vc);
+            input.ripened(vc, 1);
         }
         assert_eq!((input.choose(), input.choose()), (Some(0), Some(0)));
         input.give_up();

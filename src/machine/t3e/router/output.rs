@@ -94,12 +94,6 @@ impl Output {
         self.wanted == 1 && self.holder == NONE && self.owners[vc] == NONE
     }
 
-    /// Whether no packet is under way on any channel.
-    #[inline]
-    pub fn is_between_packets(&self) -> bool {
-        self.started == 0
-    }
-
     /// Whether a packet under way on `vc` may have the wires without being arbitrated for.
     #[inline]
     pub fn is_held_for(&self, vc: usize) -> bool {

@@ -270,6 +270,7 @@ impl Torus {
     ) -> Result<ChipConfig<RouterRegisters, FlitLinkConfig>, PlanError> {
         let node = NodeRef::Chip(router);
         let name = self.node_name(node).into_owned();
+        runtime.refuse_cut_through(&name)?;
         let registers = self.registers_of(router);
         let clock = runtime.clock.unwrap_or(self.settings.clock);
         Ok(ChipConfig {

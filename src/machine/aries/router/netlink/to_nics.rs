@@ -29,7 +29,6 @@ impl Netlink {
     pub(in super::super) fn push(&mut self, tile: usize, item: Item, pool: &mut Pool) {
         let output = &mut self.outputs[tile % PROCESSOR_TILES];
         pool.push(&mut output.fifo, item);
-        self.held += 1;
         output.flits += u16::from(item.flits());
     }
 
@@ -138,7 +137,6 @@ impl<I: Items> Tiles<I> {
         let Some(item) = self.pool.pop(&mut output.fifo) else {
             unreachable!("what is visible is in the queue");
         };
-        netlink.held -= 1;
         let flits = item.flits();
         output.visible -= u16::from(flits);
         netlink.outputs_filled &= !(u8::from(output.visible == 0) << number);

@@ -308,6 +308,7 @@ pub(super) struct Fabric {
     /// Every NIC answers requests, with packets of 14 flits for short ones and of one flit for
     /// others.
     pub responds: bool,
+    clock: RouterClock,
 }
 
 impl Fabric {
@@ -322,6 +323,7 @@ impl Fabric {
             machine,
             cores,
             responds: false,
+            clock,
         }
     }
 
@@ -368,7 +370,10 @@ impl Fabric {
         }
         for (router, core) in self.cores.iter_mut().enumerate() {
             self.links.router = router;
-            core.run_until(now + 1, &mut self.links);
+            match self.clock {
+                RouterClock::FreeRunning => core.run(&mut self.links),
+                RouterClock::Paced { .. } => core.run_until(now + 1, &mut self.links),
+            }
         }
         self.links.now += 1;
     }

@@ -2,7 +2,7 @@
 
 use super::harness::{Pair, REQUEST, config};
 use crate::link::tests::rig::{A, B, SECOND};
-use crate::link::{EndStatus, LaneRate, LinkClock, LinkProfile};
+use crate::link::{CutThrough, EndStatus, LaneRate, LinkClock, LinkProfile};
 use crate::machine::blackwidow::link::rates;
 use crate::time::Duration;
 
@@ -91,6 +91,36 @@ fn a_packet_crosses_a_paced_link_in_its_serialisation_time() {
     pair.ends[A].send(REQUEST, 13);
     pair.run_until(SECOND, |pair| pair.ends[B].got_id[0] == 1);
     assert_eq!(pair.now.since(start), Duration::from_ps(13 * 1_280 + 5_000));
+}
+
+/// A frame that comes late, with more phits than a burst, is handed up as the line would have brought
+/// them; the next frame brings what is left.
+#[test]
+fn a_paced_receiver_hands_up_a_burst_at_a_time() {
+    let end = |end| {
+        let clock = match end {
+            A => LinkClock::FreeRunning,
+            _ => LinkClock::Paced { dilation: 1_000 },
+        };
+        let paper = LinkProfile::paper();
+        let builder = config(end).clock(clock).profile(paper);
+        builder.cut_through(CutThrough::Phits).build().unwrap()
+    };
+    let mut pair = Pair::with(4, end(A), end(B), 1_472);
+    pair.wire(|wire| wire.delay = Duration::from_us(1));
+    pair.wait_up();
+    pair.run_for(Duration::from_ms(10));
+    let start = pair.now;
+    pair.ends[A].send(REQUEST, 13);
+    pair.run_until(SECOND, |pair| pair.ends[B].got_id[0] == 1);
+    let took = pair.now.since(start);
+    assert_eq!(took, Duration::from_ps(3 * 4 * 1_280_000 + 1_000_000));
+    let start = pair.now;
+    pair.ends[A].send(REQUEST, 13);
+    pair.run_for(Duration::from_us(3));
+    pair.ends[A].send(REQUEST, 4);
+    pair.run_until(SECOND, |pair| pair.ends[B].got_id[0] == 3);
+    assert_eq!(pair.now.since(start), Duration::from_us(4));
 }
 
 #[test]

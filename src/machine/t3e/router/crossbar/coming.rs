@@ -19,25 +19,23 @@ impl Crossbar {
         self.watch_arrival(cycle, port, vc, 1);
     }
 
-    /// Flits of `vc` have come at `port`: they come in one by one from now on, or are there if
-    /// packets move at once.
+    /// Flits of `vc` have come at `port`: they come in one by one from now on, or all together if
+    /// packets move whole.
     pub fn enqueue(&mut self, port: usize, vc: usize, flits: u32) {
         if self.watch.is_some() {
             self.watch_arrival(self.cycle, port, vc, flits);
         }
-        if self.at_once == 1 {
-            self.frames[port].enqueue(vc, flits);
-            self.framed |= 1 << port;
-        } else {
-            self.inputs[port].came(vc, flits as u16);
-            self.ready |= 1 << port;
-        }
+        self.frames[port].enqueue(vc, flits);
+        self.framed |= 1 << port;
         self.wake();
     }
 
     /// Flits come out of the stages of inputs and into them, or follow their packet past both.
     #[inline]
     pub(super) fn take_arrivals(&mut self, cycle: &mut Cycle, ports: &mut impl FlitPorts) {
+        if self.whole.is_some() {
+            return self.take_packets(cycle, ports);
+        }
         let now = self.cycle;
         for port in bits(u64::from(self.framed)) {
             self.next_of_frame(port);
@@ -45,7 +43,7 @@ impl Crossbar {
         for port in bits(core::mem::take(&mut self.ripening[slot(now)]).into()) {
             let vc = self.arrivals[port].take(now.wrapping_sub(STAGES[port]));
             self.in_stages -= 1;
-            self.inputs[port].ripened(vc);
+            self.inputs[port].ripened(vc, 1);
             self.ready |= 1 << port;
             if self.inputs[port].fronts[vc] == Front::Unknown {
                 self.look_at(port, vc, ports);

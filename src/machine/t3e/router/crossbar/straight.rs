@@ -4,8 +4,8 @@ use super::{Crossbar, Cycle, FlitPorts, Front, STAGES, slot, vc};
 use crate::machine::t3e::route::Direction;
 
 impl Crossbar {
-    /// A flit came to a channel without any: it may go past the stages and the crossbar. Whether it
-    /// has gone.
+    /// A flit, or what came together, came to a channel without any: it may go past the stages and
+    /// the crossbar. Whether it has gone.
     #[inline]
     pub(super) fn came_first(
         &mut self,
@@ -15,7 +15,7 @@ impl Crossbar {
         ports: &mut impl FlitPorts,
     ) -> bool {
         match self.inputs[port].fronts[vc] {
-            Front::Unknown => {
+            Front::Unknown | Front::Waiting(_) => {
                 self.look_at(port, vc, ports);
                 cycle.straight |= 1 << port;
                 cycle.straights[port] = vc as u8;
@@ -23,7 +23,8 @@ impl Crossbar {
             Front::Flowing { out, vc: to, .. } if out == straight(port) => {
                 let (out, to) = (usize::from(out), usize::from(to));
                 let has_wires = self.outputs[out].is_held_for(to);
-                let goes = has_wires && cycle.used >> out & 1 == 0 && ports.credits(out, to) > 0;
+                let is_free = cycle.used >> out & 1 == 0 && self.has_time(out);
+                let goes = has_wires && is_free && ports.credits(out, to) > 0;
                 if goes {
                     self.pass(port, vc, cycle, ports);
                 }
@@ -34,9 +35,12 @@ impl Crossbar {
         false
     }
 
-    /// A flit goes on that is not in the stages of its input.
+    /// What is not in the stages of its input goes on: a flit, or as much of a packet as there is.
     #[inline]
     fn pass(&mut self, port: usize, vc: usize, cycle: &mut Cycle, ports: &mut impl FlitPorts) {
+        if self.whole.is_some() {
+            return self.pass_whole(port, vc, cycle, ports);
+        }
         self.arrivals[port].take(self.cycle);
         self.in_stages -= 1;
         let input = &mut self.inputs[port];
@@ -48,36 +52,39 @@ impl Crossbar {
     }
 
     /// A header that has just come goes straight through if nothing stands against it (section 7).
+    /// Whether it has gone.
     pub(super) fn try_straight(
         &mut self,
         port: usize,
         cycle: &mut Cycle,
         ports: &mut impl FlitPorts,
-    ) {
+    ) -> bool {
         let vc = usize::from(cycle.straights[port]);
         let Front::Waiting(wants) = self.inputs[port].fronts[vc] else {
-            return;
+            return false;
         };
         let out = straight(port);
         let room = |vc| ports.credits(out.into(), vc);
         let is_dead = self.dead >> out & 1 != 0;
         let to = if is_dead {
-            return;
-        } else if wants.out() == out && room(wants.vc().into()) > 0 {
+            return false;
+        } else if wants.out() == out && room(wants.vc().into()) >= self.least_room(wants) {
             wants.vc().into()
         } else if wants.adaptive() == Some(out) && room(vc::ADAPTIVE) >= wants.flits().into() {
             vc::ADAPTIVE
         } else {
-            return;
+            return false;
         };
         let out = usize::from(out);
-        let is_free = cycle.used >> out & 1 == 0 && ports.takes(out);
-        if is_free && self.outputs[out].lets_through(to) {
+        let is_free = cycle.used >> out & 1 == 0 && self.has_time(out) && ports.takes(out);
+        let goes = is_free && self.outputs[out].lets_through(to);
+        if goes {
             self.ripening[slot(self.cycle + STAGES[port])] &= !(1 << port);
             self.counters.straight_packets += 1;
             self.go((port, vc), wants, (out, to));
             self.pass(port, vc, cycle, ports);
         }
+        goes
     }
 }
 

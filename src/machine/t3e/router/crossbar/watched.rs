@@ -66,6 +66,9 @@ impl Crossbar {
                     None => None,
                     // It goes straight on, or has just come.
                     Some(_) if ready == 0 => Some(watch.at(self.cycle)),
+                    Some(_) if !self.is_timed() => {
+                        watch.front_arrived(place, ready.into(), self.cycle)
+                    }
                     Some(&stages) => {
                         let seen_by = self.cycle.saturating_sub(stages);
                         watch.front_arrived(place, ready.into(), seen_by)

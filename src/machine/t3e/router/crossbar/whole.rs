@@ -1,8 +1,186 @@
-//! Packets as a whole, where cycles have no length.
+//! Packets as a whole: they pass the same inputs, arbiters and outputs, each in one cycle with as
+//! many of its flits as have come.
+//!
+//! Behind a clock that takes time, a packet takes wires and paths for a cycle per flit, and what does
+//! not go straight through is in the stages of its input as long as a flit is. Behind a free-running
+//! clock neither takes time.
 
-use super::{Crossbar, Cycle, Flit, FlitPorts, Front, MEMORY};
+use std::collections::VecDeque;
+
+use super::{
+    Crossbar, Cycle, Flit, FlitPorts, Front, INPUTS, MEMORY, PORTS, PROCESSOR, STAGES, Wants,
+};
+use crate::kit::bits;
+
+/// What a crossbar keeps that moves packets.
+#[derive(Debug, Default)]
+pub(super) struct Whole {
+    is_timed: bool,
+    /// By port: flits that came to an empty channel, and the channel. They might go straight
+    /// through; nothing else comes in there until that is decided.
+    fresh: [(u8, u16); PORTS],
+    fresh_ports: u8,
+    /// What is in the stages of inputs: when it is ready, its channel, flits.
+    stages: [VecDeque<(u64, u8, u16)>; PORTS],
+    /// Until which cycle a packet has the wires of an output, and the path of an input.
+    wires: [u64; PORTS],
+    paths: [u64; INPUTS],
+}
 
 impl Crossbar {
+    /// Lets packets move whole: a packet keeps the wires anyway until it bubbles, ends or is blocked
+    /// (section 7). `is_timed`: it takes a cycle per flit.
+    #[must_use]
+    pub fn with_whole_packets(mut self, is_timed: bool) -> Self {
+        self.whole = Some(Box::new(Whole {
+            is_timed,
+            ..Whole::default()
+        }));
+        self
+    }
+
+    /// Whether wires, paths and stages take time.
+    pub(super) fn is_timed(&self) -> bool {
+        self.whole.as_ref().is_none_or(|whole| whole.is_timed)
+    }
+
+    /// Whether no packet of an earlier cycle has the wires of an output.
+    #[inline]
+    pub(super) fn has_time(&self, out: usize) -> bool {
+        let whole = self.whole.as_ref();
+        whole.is_none_or(|whole| whole.wires[out] <= self.cycle)
+    }
+
+    /// Whether no packet of an earlier cycle has the path of an input.
+    #[inline]
+    pub(super) fn has_path(&self, port: usize) -> bool {
+        let whole = self.whole.as_ref();
+        whole.is_none_or(|whole| whole.paths[port] <= self.cycle)
+    }
+
+    /// Credits that a packet needs to begin on a deterministic channel. Where packets move whole,
+    /// none stops halfway for want of credits: new tables apply to all that wait in a jam.
+    #[inline]
+    pub(super) fn least_room(&self, wants: Wants) -> u32 {
+        match self.whole {
+            None => 1,
+            Some(_) => wants.flits().into(),
+        }
+    }
+
+    /// Packets come out of the stages of inputs and into them, or might go past both.
+    pub(super) fn take_packets(&mut self, cycle: &mut Cycle, ports: &mut impl FlitPorts) {
+        if self.in_stages != 0 && self.is_timed() {
+            self.ripen(ports);
+        }
+        let fresh = self.whole.as_ref().map_or(0, |whole| whole.fresh_ports);
+        for port in bits(u64::from(self.framed | fresh)) {
+            if !self.has_path(port) {
+                continue;
+            }
+            let is_alone = match fresh >> port & 1 != 0 {
+                // It stands behind what went straight through.
+                true => true,
+                false => self.next_of_channel(port) && port != PROCESSOR,
+            };
+            let vc = self.fresh_channel(port);
+            let goes = is_alone && self.came_first(port, vc, cycle, ports);
+            if !goes && cycle.straight >> port & 1 == 0 {
+                self.enter_stages(port, ports);
+            }
+        }
+    }
+
+    /// What came next of a channel in a frame comes in. Whether the channel was empty.
+    fn next_of_channel(&mut self, port: usize) -> bool {
+        let next = self.frames[port].take();
+        self.framed &= !(u8::from(!self.frames[port].any()) << port);
+        let Some((vc, flits)) = next else {
+            return false;
+        };
+        let was_empty = self.inputs[port].held[vc] == 0;
+        self.inputs[port].held[vc] += flits;
+        self.put_fresh(port, vc, flits);
+        was_empty
+    }
+
+    fn fresh_channel(&self, port: usize) -> usize {
+        let whole = self.whole.as_ref();
+        whole.map_or(0, |whole| whole.fresh[port].0.into())
+    }
+
+    fn put_fresh(&mut self, port: usize, vc: usize, flits: u16) {
+        if let Some(whole) = self.whole.as_mut().filter(|_| flits != 0) {
+            whole.fresh[port] = (vc as u8, flits);
+            whole.fresh_ports |= 1 << port;
+            self.in_stages += 1;
+        }
+    }
+
+    fn take_fresh(&mut self, port: usize) -> Option<(usize, u16)> {
+        let whole = self.whole.as_mut()?;
+        let is_there = whole.fresh_ports >> port & 1 != 0;
+        whole.fresh_ports &= !(1 << port);
+        self.in_stages -= u32::from(is_there);
+        let (vc, flits) = whole.fresh[port];
+        is_there.then_some((vc.into(), flits))
+    }
+
+    /// What has just come at a port takes the crossbar's way.
+    pub(super) fn enter_stages(&mut self, port: usize, ports: &mut impl FlitPorts) {
+        let Some((vc, flits)) = self.take_fresh(port) else {
+            return;
+        };
+        match self.whole.as_mut().filter(|whole| whole.is_timed) {
+            Some(whole) => {
+                let ripe = self.cycle + STAGES[port];
+                whole.stages[port].push_back((ripe, vc as u8, flits));
+                self.in_stages += 1;
+            }
+            None => self.is_ripe(port, vc, flits, ports),
+        }
+    }
+
+    fn ripen(&mut self, ports: &mut impl FlitPorts) {
+        for port in 0..PORTS {
+            while let Some(whole) = &mut self.whole
+                && let Some((_, vc, flits)) =
+                    whole.stages[port].pop_front_if(|(ripe, ..)| *ripe <= self.cycle)
+            {
+                self.in_stages -= 1;
+                self.is_ripe(port, vc.into(), flits, ports);
+            }
+        }
+    }
+
+    fn is_ripe(&mut self, port: usize, vc: usize, flits: u16, ports: &mut impl FlitPorts) {
+        self.inputs[port].ripened(vc, flits);
+        self.ready |= 1 << port;
+        if self.inputs[port].fronts[vc] == Front::Unknown {
+            self.look_at(port, vc, ports);
+        }
+    }
+
+    /// As much as there is of a packet goes on that is not in the stages of its input.
+    pub(super) fn pass_whole(
+        &mut self,
+        port: usize,
+        vc: usize,
+        cycle: &mut Cycle,
+        ports: &mut impl FlitPorts,
+    ) {
+        let flits = self.take_fresh(port).map_or(0, |(_, flits)| flits);
+        let input = &mut self.inputs[port];
+        // The crossbar never had it.
+        input.ready[vc] += flits;
+        let channels = input.channels;
+        self.forward(port, vc, cycle, ports);
+        let input = &mut self.inputs[port];
+        input.channels = channels;
+        let rest = core::mem::take(&mut input.ready[vc]);
+        self.put_fresh(port, vc, rest);
+    }
+
     /// As many flits of the packet at the front of `vc`, which flows, as there are and as there is
     /// room for.
     #[inline]
@@ -33,36 +211,13 @@ impl Crossbar {
         } else {
             ports.transfer((port, vc), (out, to), header, flits.into());
         }
+        if let Some(whole) = self.whole.as_mut().filter(|whole| whole.is_timed) {
+            let until = self.cycle + u64::from(flits);
+            (whole.wires[out], whole.paths[port]) = (until, until);
+        }
         cycle.used |= 1 << out;
         self.held |= 1 << out;
         self.moved |= 1 << port | 1 << out;
         self.counters.flits += u64::from(flits);
-    }
-
-    /// Packets that stand behind the one that has gone and want the same channel go as well, as long
-    /// as nobody else asks for anything of that output, nor for the input: the arbiters of the next
-    /// cycles would let them.
-    #[inline]
-    pub(super) fn follow_on(
-        &mut self,
-        (port, vc): (usize, usize),
-        (out, to): (usize, usize),
-        cycle: &mut Cycle,
-        ports: &mut impl FlitPorts,
-    ) {
-        let is_alone = self.at_once > 1 && port != MEMORY && self.dead >> out & 1 == 0;
-        while is_alone
-            && self.inputs[port].channels == 1 << vc
-            && let Front::Waiting(wants) = self.inputs[port].fronts[vc]
-            && (usize::from(wants.out()), usize::from(wants.vc())) == (out, to)
-            && wants.adaptive().is_none()
-            && self.outputs[out].lets_through(to)
-            && self.outputs[out].is_between_packets()
-            && ports.credits(out, to) >= wants.flits().into()
-            && ports.takes(out)
-        {
-            self.go((port, vc), wants, (out, to));
-            self.forward(port, vc, cycle, ports);
-        }
     }
 }

@@ -1,39 +1,164 @@
-//! Packets as a whole, where cycles have no length.
+//! Packets as a whole, in time and where cycles have no length.
 
 use super::*;
+use crate::rng::Rng;
 
-/// Packets that follow on the same channel need no arbitration of their own while nobody else asks;
-/// others get their turn after each of them, at the output as at the input.
+/// A packet goes in a cycle of its own by its own arbitration; others get their turn after it.
 #[test]
-fn whole_packets_follow_each_other_until_somebody_else_asks() {
+fn a_whole_packet_is_arbitrated_for_like_any_other() {
     let words = packet(Command::Get1, tag([3, 1, 1], false));
-    let run = |others: &[(usize, usize)]| {
+    let run = |other: Option<(usize, usize)>| {
         let (mut bench, crossbar) = (Bench::default(), crossbar());
-        let mut crossbar = crossbar.with_whole_packets();
-        for _ in 0..4 {
-            give(&mut bench, &mut crossbar, (FROM_X, 0), &words);
-        }
-        for &(port, vc) in others {
+        let mut crossbar = crossbar.with_whole_packets(false);
+        give(&mut bench, &mut crossbar, (FROM_X, 0), &words);
+        if let Some((port, vc)) = other {
             let mut words = words.clone();
             words[1] = 1;
             give(&mut bench, &mut crossbar, (port, vc), &words);
         }
+        for _ in 0..3 {
+            give(&mut bench, &mut crossbar, (FROM_X, 0), &words);
+        }
         crossbar.run(&mut bench);
         let sent = bench.sent[X].iter().skip(1).step_by(2);
         let from: Vec<u64> = sent.map(|(_, _, flit)| flit.word).collect();
-        assert_eq!(from.len(), 4 + others.len());
-        (from, cycles(&bench, X))
+        let mut cycles = cycles(&bench, X);
+        cycles.dedup();
+        assert_eq!(cycles.len(), from.len(), "a cycle each");
+        (from, crossbar.counters().straight_packets)
     };
-    let (_, alone) = run(&[]);
-    assert!(alone.iter().all(|cycle| *cycle == alone[0]), "{alone:?}");
+    assert_eq!(run(None).1, 4, "nothing stands against any of them");
     for other in [(FROM_Y, 0), (FROM_X, 1)] {
-        let (from, cycles) = run(&[other]);
+        let (from, _) = run(Some(other));
+        assert_eq!(from.len(), 5);
         let place = from.iter().position(|word| *word == 1);
-        assert!(
-            place.is_some_and(|place| place < 2),
-            "it does not wait for all: {from:?}"
+        assert!(place.is_some_and(|place| place < 2), "{other:?}: {from:?}");
+    }
+}
+
+/// In time the header of a packet leaves when it would flit by flit, and the next one when the last
+/// flit has gone.
+#[test]
+fn whole_packets_take_the_times_of_their_flits() {
+    for (to, out, wait) in [([3, 1, 1], X, 0), ([1, 3, 1], Y, 3)] {
+        let (mut bench, crossbar) = (Bench::default(), crossbar());
+        let mut crossbar = crossbar.with_whole_packets(true);
+        let words = packet(Command::Put1, tag(to, false));
+        crossbar.rest_until(10);
+        for _ in 0..2 {
+            give(&mut bench, &mut crossbar, (FROM_X, 0), &words);
+        }
+        crossbar.run(&mut bench);
+        let first = 10 + wait;
+        let due = [[first; 4], [first + 4; 4]].concat();
+        assert_eq!(cycles(&bench, out), due, "to {to:?}");
+        assert_eq!(
+            crossbar.counters().straight_packets,
+            2 * u64::from(wait == 0)
         );
-        assert!(cycles.first() < cycles.last());
+        assert_eq!((crossbar.flits(), crossbar.next_cycle()), (0, None));
+    }
+}
+
+/// The crossbars of all grains: flits, packets in time, packets where cycles have no length.
+fn grains() -> [Crossbar; 3] {
+    let [flits, timed, free] = [(); 3].map(|()| crossbar());
+    [
+        flits,
+        timed.with_whole_packets(true),
+        free.with_whole_packets(false),
+    ]
+}
+
+/// A packet that may come in by `port`, of a kind and to a place that are drawn.
+fn drawn(rng: &mut Rng, port: usize) -> (usize, Vec<u64>) {
+    let commands = [Command::Put8, Command::Put1, Command::Get1, Command::Done];
+    let command = commands[rng.below(4) as usize];
+    let mut to = [0; 3].map(|_| 1 + rng.below(3) as u8);
+    // A packet that comes in +X from -X goes on in +X at most, and so on: ways are minimal.
+    to[port % 3] = 1 + rng.below(2) as u8;
+    let is_adaptive = rng.chance(1, 2);
+    let vc = match command.is_response() {
+        true => vc::RESPONSE,
+        false => vc::REQUEST,
+    };
+    (vc, packet(command, tag(to, is_adaptive)))
+}
+
+/// Where packets leave that meet nobody, and how, does not depend on the grain.
+#[test]
+fn every_grain_takes_the_same_ways() {
+    let mut crossbars = grains();
+    let mut benches = [(); 3].map(|()| Bench::default());
+    let mut rng = Rng::new(3, 0);
+    for _ in 0..400 {
+        let port = 3 + rng.below(3) as usize;
+        let (vc, words) = drawn(&mut rng, port);
+        let each = crossbars.iter_mut().zip(&mut benches);
+        let sent = each.map(|(crossbar, bench)| {
+            bench.credits = Bench::default().credits;
+            give(bench, crossbar, (port, vc), &words);
+            crossbar.run(bench);
+            let mut sent = Vec::new();
+            for (port, flits) in bench.sent.iter_mut().enumerate() {
+                sent.extend(flits.drain(..).map(|(_, vc, _)| (port, vc)));
+            }
+            sent
+        });
+        let sent: Vec<_> = sent.collect();
+        assert_eq!(sent[0].len(), words.len());
+        assert!(sent[1..].iter().all(|other| *other == sent[0]), "{sent:?}");
+    }
+    let [flits, others @ ..] = crossbars.each_ref().map(Crossbar::counters);
+    assert!(flits.straight_packets > 50 && flits.adaptive_packets > 50);
+    for other in others {
+        assert_eq!(other.straight_packets, flits.straight_packets);
+        assert_eq!(other.adaptive_packets, flits.adaptive_packets);
+        assert_eq!(other.packets, flits.packets);
+    }
+}
+
+/// Under load packets meet others than flit by flit, and may take the other of their two channels:
+/// all of them leave, whole, those of one channel in their order, and about as many go straight
+/// through or adapt.
+#[test]
+fn every_grain_carries_the_same_packets_under_load() {
+    for seed in 0..20 {
+        let outcome = grains().map(|mut crossbar| {
+            let (mut bench, mut rng) = (Bench::default(), Rng::new(seed, 1));
+            bench.inputs = vec![FlitBuffer::new(Depths::LIVE); PORTS];
+            let mut number = 0;
+            for turn in 1..=60 {
+                for port in 3..6 {
+                    let (vc, mut words) = drawn(&mut rng, port);
+                    number += 1;
+                    *words.last_mut().expect("a packet has flits") = number;
+                    give(&mut bench, &mut crossbar, (port, vc), &words);
+                }
+                bench.credits = Bench::default().credits;
+                crossbar.wake();
+                crossbar.run_until(turn * 20, &mut bench);
+            }
+            while crossbar.flits() > 0 || !crossbar.is_empty() {
+                bench.credits = Bench::default().credits;
+                crossbar.wake();
+                crossbar.run(&mut bench);
+            }
+            let counters = crossbar.counters();
+            assert_eq!(counters.packets, number);
+            (
+                counters.straight_packets,
+                counters.adaptive_packets,
+                counters.flits,
+            )
+        });
+        let [flits, others @ ..] = outcome;
+        for other in others {
+            assert_eq!(other.2, flits.2, "seed {seed}");
+            let (straight, adaptive) = (other.0.abs_diff(flits.0), other.1.abs_diff(flits.1));
+            assert!(straight <= 25 && adaptive <= 25, "seed {seed}: {outcome:?}");
+            assert!(other.0 > 0, "seed {seed}: {outcome:?}");
+        }
     }
 }
 
@@ -41,7 +166,7 @@ fn whole_packets_follow_each_other_until_somebody_else_asks() {
 #[test]
 fn whole_packets_do_not_follow_each_other_past_one_under_way() {
     let (mut bench, crossbar) = (Bench::default(), crossbar());
-    let mut crossbar = crossbar.with_whole_packets();
+    let mut crossbar = crossbar.with_whole_packets(false);
     let response = packet(Command::Get8Data, tag([3, 1, 1], false));
     give(
         &mut bench,
@@ -72,7 +197,7 @@ fn whole_packets_do_not_follow_each_other_past_one_under_way() {
 #[test]
 fn whole_packets_move_at_once_and_wait_as_others_do() {
     let (mut bench, crossbar) = (Bench::default(), crossbar());
-    let mut crossbar = crossbar.with_whole_packets();
+    let mut crossbar = crossbar.with_whole_packets(false);
     bench.credits[X] = [13; VCS];
     let words = packet(Command::Put8, tag([3, 1, 1], false));
     for _ in 0..2 {
