@@ -46,6 +46,8 @@ const fn choosing(adaptive: bool, channels: Option<Channels>) -> T3eOptions {
         operation: Operation::Put,
         adaptive: Some(adaptive),
         channels,
+        e_registers: None,
+        memory_ns: 0,
     }
 }
 
@@ -431,6 +433,9 @@ fn traces_stay_what_they_are() {
         ]
     );
 }
+
+mod closed_loop;
+mod waits;
 
 mod canaries {
     use super::*;
