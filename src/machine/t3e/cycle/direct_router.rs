@@ -330,11 +330,6 @@ impl DirectRouter {
         (end.len(vc) > 0).then(|| end.front(vc))
     }
 
-    /// The arbiters of its outputs begin their rounds again.
-    pub(super) fn forget_turns(&mut self) {
-        self.crossbar.forget_turns();
-    }
-
     /// A credit of a port too many.
     pub(super) fn invent_credit(&mut self, port: usize, vc: usize) {
         self.links.ends[port].give(vc);

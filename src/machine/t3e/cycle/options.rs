@@ -5,7 +5,6 @@ use serde_json::{Map, Value, json};
 use super::T3e;
 use super::packet::Operation;
 use crate::catalogue::{ChoiceError, Given, Kind, OptionSpec, Simulated};
-use crate::machine::t3e::CYCLE_PS;
 use crate::machine::t3e::pe::E_REGISTERS;
 use crate::machine::t3e::topology::Channels;
 use crate::sim::direct::Chosen;
@@ -67,9 +66,9 @@ impl T3eOptions {
         about
     }
 
-    /// Clocks from a request at its destination until the response is ready: to the next clock.
+    /// Clocks of 40/3 ns from a request at its destination until the response is ready, rounded up.
     pub(super) fn memory_cycles(&self) -> u64 {
-        (u64::from(self.memory_ns) * 1_000).div_ceil(CYCLE_PS)
+        (u64::from(self.memory_ns) * 3).div_ceil(40)
     }
 
     /// Requests that the E-registers of a processor are enough for: a word that is read comes into

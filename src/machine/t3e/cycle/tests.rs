@@ -427,8 +427,8 @@ fn traces_stay_what_they_are() {
         [
             "8a3d0d8ad77515ca",
             "6f225020e94241f1",
-            "a5b77d8d365f2b4e",
-            "5f4ab3b1ab127545",
+            "4c7a6bff77ea1546",
+            "bbb9a8eb56f057f3",
             "d974de7fd7fe245f",
         ]
     );

@@ -178,12 +178,6 @@ impl Output {
         self.holder = vc as u8;
     }
 
-    /// The rounds of its arbiters begin again.
-    #[cfg(test)]
-    pub fn forget_turns(&mut self) {
-        (self.turns, self.turn) = ([0; VCS], 0);
-    }
-
     /// Channels with packets under way, and whose they are.
     pub fn started(&self) -> impl Iterator<Item = (usize, u8)> {
         (0..VCS)

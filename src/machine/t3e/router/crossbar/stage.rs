@@ -7,14 +7,6 @@ use crate::machine::t3e::format::{VCS, vc};
 use crate::machine::t3e::router::input::NONE;
 
 impl Crossbar {
-    /// The arbiters of all outputs begin their rounds again.
-    #[cfg(test)]
-    pub fn forget_turns(&mut self) {
-        self.outputs
-            .iter_mut()
-            .for_each(super::Output::forget_turns);
-    }
-
     /// The outputs at `ports`, one bit each, with the packets that have their virtual channels. Their
     /// flits are in the inputs.
     pub fn stage(&self, ports: u64) -> Stage {
