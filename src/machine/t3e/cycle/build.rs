@@ -146,12 +146,14 @@ fn shared(
     (config, options): (&Config, &T3eOptions),
 ) -> Result<Shared, ConfigError> {
     let traffic = &config.traffic;
+    let requests = options.requests(traffic)?;
     let (numbers, to) = destinations(topology, config)?;
     let format = Format {
         operation: options.operation,
         bytes: traffic.message_bytes,
         ordered: !topology.is_adaptive(),
-        outstanding: topology.outstanding(Profile::Paper) as usize,
+        outstanding: topology.outstanding(Profile::Paper).min(requests) as usize,
+        memory: options.memory_cycles(),
         numbers: numbers.iter().map(|&number| number as u16).collect(),
     };
     let [request, response] = format.commands().map(|command| command.flits());

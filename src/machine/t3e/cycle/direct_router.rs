@@ -324,6 +324,12 @@ impl model::DirectRouter<T3e> for DirectRouter {
 
 #[cfg(test)]
 impl DirectRouter {
+    /// The oldest flit in the input of a channel, as far as there is one.
+    pub(super) fn front(&self, port: usize, vc: usize) -> Option<u64> {
+        let end = &self.links.ends[port];
+        (end.len(vc) > 0).then(|| end.front(vc))
+    }
+
     /// A credit of a port too many.
     pub(super) fn invent_credit(&mut self, port: usize, vc: usize) {
         self.links.ends[port].give(vc);

@@ -6,8 +6,10 @@ use super::T3e;
 use super::packet::Operation;
 use crate::catalogue::{ChoiceError, Given, Kind, OptionSpec, Simulated};
 use crate::chip::Grain;
+use crate::machine::t3e::pe::E_REGISTERS;
 use crate::machine::t3e::topology::Channels;
 use crate::sim::direct::Chosen;
+use crate::sim::direct::config::{ConfigError, Traffic};
 
 /// What can be chosen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,6 +22,11 @@ pub struct T3eOptions {
     pub channels: Option<Channels>,
     /// What moves through a router at once. Packets only over encoded links.
     pub grain: Grain,
+    /// E-registers of a processor, each for a word of a request that waits for its response; as many
+    /// as the network says, if nothing is chosen.
+    pub e_registers: Option<u32>,
+    /// Nanoseconds from a request at its destination until the response is ready.
+    pub memory_ns: u32,
 }
 
 /// What a choice is called among others.
@@ -40,6 +47,8 @@ const fn name(adaptive: Option<bool>, channels: Option<Channels>) -> &'static st
 const ROUTINGS: &[&str] = &["deterministic", "adaptive"];
 const GRAINS: &[&str] = &["flit", "packet"];
 const OPERATIONS: &[&str] = &["put", "get"];
+/// The longest time of a memory: shorter than the patience with which the end of a run is awaited.
+const MAX_MEMORY_NS: u64 = 20_000;
 
 impl T3eOptions {
     pub(super) fn about(&self) -> Map<String, Value> {
@@ -54,7 +63,44 @@ impl T3eOptions {
         if let Some(channels) = self.channels {
             about.insert("channels".to_owned(), json!(channels.name()));
         }
+        if let Some(registers) = self.e_registers {
+            about.insert("e_registers".to_owned(), json!(registers));
+        }
+        if self.memory_ns > 0 {
+            about.insert("memory_ns".to_owned(), json!(self.memory_ns));
+        }
         about
+    }
+
+    /// Clocks of 40/3 ns from a request at its destination until the response is ready, rounded up.
+    pub(super) fn memory_cycles(&self) -> u64 {
+        (u64::from(self.memory_ns) * 3).div_ceil(40)
+    }
+
+    /// Requests that the E-registers of a processor are enough for: a word that is read comes into
+    /// one, and one that is written comes out of one.
+    pub(super) fn requests(&self, traffic: &Traffic) -> Result<u32, ConfigError> {
+        let unanswered = match (self.e_registers, self.memory_ns) {
+            _ if traffic.request_reply => None,
+            (Some(_), _) => Some("e-registers"),
+            (None, 1..) => Some("memory-ns"),
+            (None, 0) => None,
+        };
+        if let Some(option) = unanswered {
+            return Err(ConfigError::Refused(format!(
+                "--{option} is about requests that wait for responses: add --request-reply"
+            )));
+        }
+        let bytes = traffic.message_bytes;
+        let commands = self.operation.commands(bytes);
+        let [asked, answered] = commands.map(|command| command.words() as u32);
+        let (registers, words) = (self.e_registers.unwrap_or(E_REGISTERS), asked.max(answered));
+        match registers / words {
+            0 => Err(ConfigError::Refused(format!(
+                "--e-registers {registers}: a message of {bytes} bytes takes {words}"
+            ))),
+            requests => Ok(requests),
+        }
     }
 }
 
@@ -87,6 +133,19 @@ impl Simulated for T3e {
             "What moves through a router at once: flits, as on the chip, or over encoded links whole \
              packets, as processes have it by default [default: flit]",
         ),
+        OptionSpec::new(
+            "e-registers",
+            "N",
+            Kind::Number(1, E_REGISTERS as u64),
+            "E-registers of a processor, one for each word of a request that waits for its response \
+             (--request-reply) [default: as the network says, 512 of the machine]",
+        ),
+        OptionSpec::new(
+            "memory-ns",
+            "NS",
+            Kind::Number(0, MAX_MEMORY_NS),
+            "Nanoseconds that a request waits for the memory (--request-reply) [default: 0]",
+        ),
     ];
 
     fn choose(given: &Given) -> Result<Vec<Chosen<Self>>, ChoiceError> {
@@ -102,6 +161,8 @@ impl Simulated for T3e {
             true => vec![None],
             false => words.into_iter().map(Some).collect(),
         };
+        let e_registers = given.get("e-registers")?;
+        let memory_ns = given.get("memory-ns")?.unwrap_or(0);
         let routings = or_one(given.read("routing")?);
         let channels = or_one(given.read("channels")?);
         let compares = routings.len() * channels.len() > 1;
@@ -113,6 +174,8 @@ impl Simulated for T3e {
                     adaptive: routing.as_ref().map(|word| word == ROUTINGS[1]),
                     channels: channels.as_deref().and_then(Channels::from_name),
                     grain,
+                    e_registers,
+                    memory_ns,
                 };
                 let name = compares.then(|| name(options.adaptive, options.channels));
                 all.push(Chosen { name, options });

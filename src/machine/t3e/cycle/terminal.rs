@@ -25,6 +25,8 @@ pub struct Format {
     pub(super) ordered: bool,
     /// Requests that a processor may have outstanding when it waits for responses.
     pub(super) outstanding: usize,
+    /// Clocks that a request waits for the memory.
+    pub(super) memory: u64,
     /// The logical processors that take part, by their places.
     pub(super) numbers: Arc<[u16]>,
 }
@@ -47,8 +49,11 @@ pub struct Terminal {
     processor: u16,
     credits: Credits,
     assembly: Assembly,
-    /// The virtual channel of the packet under way.
+    /// The virtual channel of the packet that has the wires.
     channel: u8,
+    /// A packet that has stopped halfway for want of credits, while one of the other channel has the
+    /// wires: neither requests nor responses wait for the other (paper, section 3.3).
+    halted: Option<(PacketBuf, u8)>,
     /// When the requests that wait for responses were born, by the low bits of their names, and
     /// those bits that no request has.
     births: Vec<u64>,
@@ -71,6 +76,7 @@ impl Terminal {
             credits: Credits::new(Depths::PROCESSOR.all()),
             assembly: Assembly::default(),
             channel: 0,
+            halted: None,
             births: Vec::new(),
             free: Vec::new(),
             waiting: 0,
@@ -135,9 +141,10 @@ impl Terminal {
         if is_answered {
             tally.replies_made += 1;
             let to = from;
-            self.common
-                .replies
-                .push_back((now + 1, Reply(Message { to, ..message })));
+            self.common.replies.push_back((
+                now + 1 + shared.format.memory,
+                Reply(Message { to, ..message }),
+            ));
         } else {
             shared.message_arrived(message.birth.min(now), now);
         }
@@ -157,6 +164,36 @@ impl Terminal {
         place | (sequence & ((1 << (Name::BITS - SLOT_BITS)) - 1)) << SLOT_BITS
     }
 
+    /// Chooses the packet that has the wires from now on, since none can go on that had them: as at
+    /// an output of a router, one keeps them until it ends or is blocked (paper, section 7).
+    fn choose(&mut self, now: u64, shared: &mut Shared) {
+        let room = [vc::REQUEST, vc::RESPONSE].map(|vc| self.credits.left(vc) > 0);
+        let under_way = [&self.common.packet, &self.halted];
+        let mut is_free = [true; 2];
+        for (packet, _) in under_way.into_iter().flatten() {
+            is_free[usize::from(packet.is_response())] = false;
+        }
+        if let Some((packet, _)) = &self.halted
+            && room[usize::from(packet.is_response())]
+        {
+            self.channel = channel(packet) as u8;
+            core::mem::swap(&mut self.common.packet, &mut self.halted);
+            return;
+        }
+        if is_free == [false; 2] || !self.common.is_up {
+            return;
+        }
+        let due = self.due(shared).map(|due| due <= now);
+        let may = core::array::from_fn(|kind| is_free[kind] && room[kind] && due[kind]);
+        if may != [false, false]
+            && let Some(packet) = self.next_packet(may, shared)
+        {
+            self.channel = channel(&packet) as u8;
+            let blocked = self.common.packet.replace((packet, 0));
+            self.halted = self.halted.take().or(blocked);
+        }
+    }
+
     /// Sends what can be sent in a window in which these credits come; the cycles in which flits
     /// were sent.
     fn transmit(
@@ -171,16 +208,8 @@ impl Terminal {
             if let Some(vc) = credits.get(cycle) {
                 self.credits.give(vc);
             }
-            if self.common.packet.is_none() && self.common.is_up {
-                let due = self.due(shared).map(|due| due <= base + cycle as u64);
-                let room = [vc::REQUEST, vc::RESPONSE].map(|vc| self.credits.left(vc) > 0);
-                let may = [due[0] && room[0], due[1] && room[1]];
-                if may != [false, false]
-                    && let Some(packet) = self.next_packet(may, shared)
-                {
-                    self.channel = channel(&packet) as u8;
-                    self.common.packet = Some((packet, 0));
-                }
+            if self.common.packet.is_none() || self.credits.left(self.channel.into()) == 0 {
+                self.choose(base + cycle as u64, shared);
             }
             let Some((packet, done)) = &mut self.common.packet else {
                 continue;
@@ -242,12 +271,22 @@ impl model::Terminal<T3e> for Terminal {
             credits: freed,
         };
         self.common.send(0, out, exchange, shared);
-        let next = self.common.next_cycle(base + size as u64);
+        let end = base + size as u64;
+        if self.halted.is_some() {
+            return end;
+        }
         // With as many requests outstanding as there may be, a response comes first.
         match self.common.packet.is_none() && self.request_due(shared) == NEVER {
-            true => self.common.reply_due().max(base + size as u64),
-            false => next,
+            true => self.common.reply_due().max(end),
+            false => self.common.next_cycle(end),
         }
+    }
+
+    fn is_at_rest(&self) -> bool {
+        let common = &self.common;
+        let has_replies = common.is_up && !common.replies.is_empty();
+        let is_sending = common.packet.is_some() || self.halted.is_some();
+        !is_sending && !has_replies && !self.is_receiving()
     }
 
     fn account(&self) -> PortAccount {
@@ -311,6 +350,11 @@ impl model::Terminal<T3e> for Terminal {
 
 #[cfg(test)]
 impl Terminal {
+    /// Credits of a channel are lost.
+    pub(super) fn lose_credits(&mut self, vc: usize, credits: u32) {
+        (0..credits).for_each(|_| self.credits.take(vc));
+    }
+
     /// Expects that requests of a source come in their order.
     pub(super) fn expect_order(&mut self) {
         self.last_seen = Some(LastSeen::new());

@@ -48,6 +48,8 @@ const fn choosing(adaptive: bool, channels: Option<Channels>) -> T3eOptions {
         adaptive: Some(adaptive),
         channels,
         grain: Grain::Flit,
+        e_registers: None,
+        memory_ns: 0,
     }
 }
 
@@ -466,12 +468,15 @@ fn traces_stay_what_they_are() {
         [
             "8a3d0d8ad77515ca",
             "6f225020e94241f1",
-            "a5b77d8d365f2b4e",
-            "5f4ab3b1ab127545",
+            "4c7a6bff77ea1546",
+            "bbb9a8eb56f057f3",
             "d974de7fd7fe245f",
         ]
     );
 }
+
+mod closed_loop;
+mod waits;
 
 mod canaries {
     use super::*;

@@ -103,6 +103,8 @@ struct Cycle {
     /// Inputs that ask with a header, and its channel.
     asking: u8,
     headers: [u8; INPUTS],
+    /// Those of them whose header has won an adaptive channel only.
+    adaptive_only: u8,
     /// Inputs at which a header came that might go straight through, and its channel.
     straight: u8,
     straights: [u8; PORTS],
@@ -420,6 +422,7 @@ impl Crossbar {
         {
             cycle.can[out] |= 1 << vc::ADAPTIVE;
             cycle.sending |= 1 << out;
+            cycle.adaptive_only |= u8::from(!goes) << port;
             goes = true;
         }
         if !goes {
@@ -454,6 +457,12 @@ impl Crossbar {
                 won |= 1 << port;
                 winners[port] = (out as u8, to as u8, vc as u8);
             }
+        }
+        // Wires that are never idle never come to an adaptive channel. A header that has won nothing
+        // else lets another channel of its input ask, which may have the deterministic one that it
+        // waits for itself ("guarantees forward progress to all packets").
+        for port in bits(u64::from(cycle.adaptive_only & !won)) {
+            self.inputs[port].give_up();
         }
         let stalled = (self.ready & !(won | cycle.won)).count_ones();
         self.counters.stalled_input_cycles += u64::from(stalled);

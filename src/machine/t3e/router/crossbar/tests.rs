@@ -53,6 +53,7 @@ const Y: usize = Direction::PlusY as usize;
 /// Where packets that travel +X come in.
 const FROM_X: usize = Direction::MinusX as usize;
 const FROM_Y: usize = Direction::MinusY as usize;
+const Z: usize = Direction::PlusZ as usize;
 
 fn tag(to: [u8; 3], adaptive: bool) -> Tag {
     Tag {
@@ -213,6 +214,44 @@ fn a_packet_adapts_where_it_wins_both_and_only_with_room_for_all_of_it() {
     );
     three.run(&mut bench);
     assert_eq!((cycles(&bench, X).len(), cycles(&bench, Y).len()), (10, 0));
+}
+
+/// "The algorithm ... guarantees forward progress to all packets." A header that has won the adaptive
+/// channel of wires that are never free must not keep the path of its input from the packet that has
+/// won the deterministic one.
+#[test]
+fn a_header_that_waits_for_the_wires_of_the_adaptive_channel_stops_nobody() {
+    let (mut bench, mut crossbar) = rerouting();
+    bench.credits[Y] = [u32::MAX; VCS];
+    bench.credits[X][0] = 5;
+    // Half of a packet has the channel of +X.
+    let straight = packet(Command::Put8, tag([3, 1, 1], false));
+    give(&mut bench, &mut crossbar, (Z, 0), &straight);
+    crossbar.run(&mut bench);
+    assert_eq!(bench.sent[X].len(), 5);
+    // Two streams leave no clock of +Y to anybody else.
+    crossbar.table.set(5, entry([1, 3, 1], false));
+    let put = PacketBuf::request(Command::Put8, (2, 5), &Request::default(), &[7; 8]);
+    let stream = packet(Command::Put8, tag([1, 3, 1], false));
+    for _ in 0..100 {
+        give(&mut bench, &mut crossbar, (PROCESSOR, 0), put.flits());
+        give(&mut bench, &mut crossbar, (FROM_Y, 0), &stream);
+    }
+    crossbar.run_until(100, &mut bench);
+    // The first asks for +X and loses; the second asks for both.
+    give(&mut bench, &mut crossbar, (FROM_X, 0), &straight);
+    crossbar.run_until(120, &mut bench);
+    let adapts = packet(Command::Put8, tag([3, 3, 1], true));
+    give(&mut bench, &mut crossbar, (FROM_X, vc::ADAPTIVE), &adapts);
+    crossbar.run_until(200, &mut bench);
+    bench.credits[X] = [u32::MAX; VCS];
+    crossbar.wake();
+    crossbar.run_until(300, &mut bench);
+    assert_eq!(bench.sent[X].len(), 30, "all three went by +X");
+    assert!(bench.sent[Y].iter().all(|(_, vc, _)| *vc == 0));
+    let busy = cycles(&bench, Y);
+    let clocks = 1 + busy[busy.len() - 1] - busy[0];
+    assert_eq!(busy.len() as u64, clocks, "its wires were never idle");
 }
 
 #[test]
