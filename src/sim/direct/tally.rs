@@ -102,6 +102,11 @@ impl Latencies {
         }
     }
 
+    pub(crate) fn clear(&mut self) {
+        self.histogram.clear();
+        self.sum = 0;
+    }
+
     #[inline]
     pub(crate) fn record(&mut self, cycles: u64) {
         self.histogram.saturating_record(cycles);
@@ -136,6 +141,7 @@ impl Latencies {
             min: self.histogram.min(),
             mean: self.sum as f64 / count as f64,
             p50: self.histogram.value_at_quantile(0.5),
+            p90: self.histogram.value_at_quantile(0.9),
             p99: self.histogram.value_at_quantile(0.99),
             p99_9: self.histogram.value_at_quantile(0.999),
             max: self.histogram.max(),

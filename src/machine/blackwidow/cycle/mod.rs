@@ -54,8 +54,8 @@ pub struct Format {
     numbers: Vec<u16>,
     request_phits: usize,
     seal: Seal,
-    /// Whether the hash bits decide the way of a request, and with it which requests stay in order.
-    pub(super) hashed_ways: bool,
+    /// Hash bits that decide the way of a request, and with it which requests stay in order.
+    pub(super) deciding_hash_bits: u16,
 }
 
 impl CycleModel for BlackWidow {
