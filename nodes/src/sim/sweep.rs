@@ -170,7 +170,7 @@ const COLUMNS: [&str; 21] = [
     "routing",
 ];
 /// The columns behind them: what was run, and the figures in units of all machines.
-const ABOUT: [&str; 18] = [
+const ABOUT: [&str; 19] = [
     "bound",
     "topology",
     "traffic",
@@ -189,11 +189,16 @@ const ABOUT: [&str; 18] = [
     "least_offered",
     "least_source",
     "most_served",
+    "command",
 ];
 
 /// All measurements as comma-separated values, with a line of names: a row for each seed, whose
-/// cells are that seed's own.
-pub fn csv(setting: &Setting, all: &[Measured]) -> String {
+/// cells are that seed's own. `command` says how a seed of a point is run again.
+pub fn csv(
+    setting: &Setting,
+    all: &[Measured],
+    command: impl Fn(&Measured, u64) -> String,
+) -> String {
     let mut others = all.iter().flat_map(Measured::reports);
     let other = others.find_map(|report| report.other_ways);
     let share = other.map(|(other, _)| super::output::share_key(other));
@@ -209,6 +214,7 @@ pub fn csv(setting: &Setting, all: &[Measured]) -> String {
                 row.push(format!("{share:.4}"));
             }
             row.extend(about(setting, measured, run));
+            row.push(command(measured, run.report.seed));
             let _ = table.write_record(&row);
         }
     }
@@ -252,7 +258,7 @@ fn figures(measured: &Measured, run: &SeedRun) -> Vec<String> {
     ]
 }
 
-/// The cells of [`ABOUT`].
+/// The cells of [`ABOUT`], but for the command.
 fn about(setting: &Setting, measured: &Measured, run: &SeedRun) -> Vec<String> {
     let report = &run.report;
     let (cycle_ns, gbytes) = (measured.cycle_ns(), measured.full_gbytes_per_second());

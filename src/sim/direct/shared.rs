@@ -205,19 +205,9 @@ impl LastSeen {
     /// the bits of `mask`.
     pub(crate) fn is_overtaken(&mut self, key: u32, sequence: u32, mask: u32) -> bool {
         #[cfg(test)]
-        if let Some(held) = &mut self.swaps {
-            match *held {
-                None => {
-                    *held = Some((key, sequence));
-                    return false;
-                }
-                Some((other, first)) if other == key => {
-                    self.swaps = None;
-                    return self.check(key, sequence, mask) | self.check(key, first, mask);
-                }
-                Some(_) => {}
-            }
-        }
+        let Some((key, sequence)) = self.swapped(key, sequence, mask) else {
+            return false;
+        };
         self.check(key, sequence, mask)
     }
 
@@ -230,6 +220,24 @@ impl LastSeen {
         let (last_key, last) = core::mem::replace(newer, (key, sequence));
         let ahead = sequence.wrapping_sub(last) & mask;
         last_key == key && (ahead == 0 || ahead > mask / 2)
+    }
+
+    /// What comes in the place of a request: nothing while it is held back, and the later one, which
+    /// is checked here, before the one that was.
+    #[cfg(test)]
+    fn swapped(&mut self, key: u32, sequence: u32, mask: u32) -> Option<(u32, u32)> {
+        match self.swaps {
+            Some(None) => {
+                self.swaps = Some(Some((key, sequence)));
+                None
+            }
+            Some(Some(held)) if held.0 == key => {
+                self.swaps = None;
+                self.check(key, sequence, mask);
+                Some(held)
+            }
+            _ => Some((key, sequence)),
+        }
     }
 
     /// Exchanges the next request with the next one after it of the same flow, as if that had

@@ -91,7 +91,8 @@ pub(super) fn write(args: &SimArgs, network: &dyn Network, all: &[Measured]) -> 
         hgrm::write(file, rows, 1.0).map_err(|(file, error)| cannot_write(&file, error))?;
     }
     if let Some(file) = &args.csv {
-        write(file, sweep::csv(&setting, all))?;
+        let command = |of: &Measured, seed| args.given.command(args, of, seed);
+        write(file, sweep::csv(&setting, all, command))?;
     }
     if let Some(file) = &args.plot {
         let samples = all.iter().flat_map(|one| Sample::of(&setting, one));

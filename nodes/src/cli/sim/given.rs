@@ -93,4 +93,36 @@ impl GivenOptions {
         });
         texts.collect::<Vec<_>>().join(", ")
     }
+
+    /// The words after `phitwire sim` that run one seed of a point again.
+    pub(super) fn command(&self, args: &SimArgs, measured: &Measured, seed: u64) -> String {
+        let mut words = vec![args.topology.clone()];
+        let mut option = |name: &str, value: String| {
+            words.push(format!("--{name}"));
+            words.extend((value != "true").then_some(value));
+        };
+        option("traffic", args.traffic.to_string());
+        option("load", measured.load.fraction().to_string());
+        option("seed", seed.to_string());
+        let mode = measured.routing.unwrap_or_default();
+        for (name, values) in &self.0 {
+            let of_mode = values
+                .iter()
+                .find(|v| mode.split(", ").any(|part| part == *v));
+            match of_mode {
+                Some(value) => option(name, value.clone()),
+                None if name == "fault" => {
+                    values.iter().for_each(|fault| option(name, fault.clone()));
+                }
+                None => option(name, values.join(",")),
+            }
+        }
+        let quoted = words
+            .into_iter()
+            .map(|word| match word.contains([' ', '\'', '"']) {
+                true => format!("'{}'", word.replace('\'', "'\\''")),
+                false => word,
+            });
+        quoted.collect::<Vec<_>>().join(" ")
+    }
 }
