@@ -120,6 +120,11 @@ impl Latencies {
         self.sum += other.sum;
     }
 
+    /// The lowest, if there is one.
+    pub(crate) fn min(&self) -> Option<u64> {
+        (!self.histogram.is_empty()).then(|| self.histogram.min())
+    }
+
     /// How often each latency came, in cycles where others have nanoseconds.
     pub(crate) fn counts(&self) -> LatencyCounts {
         let all = self.histogram.iter_recorded();

@@ -27,9 +27,13 @@ impl<M: CycleModel> Simulation<M> {
         let born = tally.requests_sent as f64 + growth + tally.replies_sent as f64
             - tally.replies_made as f64;
         let latency = tally.latency_cycles as f64 / tally.latency_packets.max(1) as f64;
+        let parts = self.partitions.iter();
+        let least = parts
+            .filter_map(|part| part.shared.arrived_latencies.min())
+            .min();
         let state = match growth > GROWTH * born + self.senders as f64 {
             true => State::Saturated,
-            false => account.series.state(latency),
+            false => account.series.state(latency, least.unwrap_or(0)),
         };
         let hops = after.hops - before.hops;
         let chips = self.kinds.len() / M::PORTS;
