@@ -67,7 +67,7 @@ fn modes(all: &[Sample], units: Units) -> Vec<Mode> {
     let of = |group: &Vec<&Sample>| {
         let (x_unit, _) = factors(group[0], units);
         let mut loads: Vec<Vec<&Sample>> = Vec::new();
-        for sample in group {
+        for &sample in group {
             match loads.iter_mut().find(|load| load[0].load == sample.load) {
                 Some(load) => load.push(sample),
                 None => loads.push(vec![sample]),

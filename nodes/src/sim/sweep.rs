@@ -80,7 +80,7 @@ pub enum SweepError {
 impl Sample {
     /// The seeds of a point that was measured.
     pub fn of<'a>(setting: &'a Setting, measured: &'a Measured) -> impl Iterator<Item = Self> + 'a {
-        measured.reports().map(|report| {
+        measured.reports().map(move |report| {
             let latency = Some(report.latency_cycles).filter(|latency| latency.count > 0);
             Self {
                 load: measured.load.fraction(),

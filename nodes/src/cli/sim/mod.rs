@@ -360,6 +360,12 @@ fn points(
         for &load in &args.load.all {
             let config = Config {
                 traced,
+                // What is traced is of the first measurement.
+                most_measure_cycles: if traced.is_some() {
+                    0
+                } else {
+                    config.most_measure_cycles
+                },
                 ..args.config(machine, load)
             };
             let point = Point::new(&shown, (all.len() + 1, number), one.name(), load);

@@ -62,7 +62,7 @@ impl Account {
     /// Ends a batch, so many cycles after the measurement began.
     pub(super) fn add<M: CycleModel>(&mut self, run: &Simulation<M>, cycles: u64) {
         self.advance(run);
-        let born = self.births.iter().flatten().sum();
+        let born: u64 = self.births.iter().flatten().sum();
         let gone = gone(run, &run.tally());
         let (born_before, gone_before) = self.counted;
         self.series
