@@ -25,23 +25,24 @@ curve yarc-64-hotspot yarc-64 --traffic hotspot:0:10 --load 0.01..0.2:0.01 --war
 curve yarc-64-row-adversary yarc-64 --traffic row-adversary --load 0.05..1.0:0.05 "$chip"
 curve r1.5-288-uniform r1.5-288 --load 0.1..0.9:0.1 --warmup 3000 --measure 6000
 curve r2-1024-uniform r2-1024 --load 0.1..0.9:0.1 --warmup 2000 --measure 4000
-curve r3-16384-uniform r3-16384 --load 0.1..0.8:0.1 --warmup 800 --measure 800
-aries='aries-9x1x16x4:20 --warmup 8000 --measure 6000'
-some='--routing minimal,valiant,adaptive0,adaptive1'
-curve aries-9x1x16x4-group-adversarial "$aries" --traffic group-adversarial --load 0.05..0.65:0.1 \
-    --routing minimal,valiant,adaptive0,adaptive1,adaptive2,adaptive3
-curve aries-9x1x16x4-group-adversarial-packet "$aries" --traffic group-adversarial --load 0.05..0.65:0.2 "$some" --grain packet
+curve r3-16384-uniform r3-16384 --load 0.1..0.7:0.2 --warmup 800 --measure 800
 aries='aries-9x1x16x4:20 --warmup 4000 --measure 4000'
-curve aries-9x1x16x4-uniform "$aries" --load 0.1..1.0:0.15 "$some"
-curve aries-9x1x16x4-uniform-packet "$aries" --load 0.1..1.0:0.3 --routing minimal,valiant,adaptive0 --grain packet
+some='--routing minimal,valiant,adaptive0,adaptive1'
+curve aries-9x1x16x4-group-adversarial "$aries" --traffic group-adversarial --load 0.05..0.65:0.15 \
+    --routing minimal,valiant,adaptive0,adaptive1,adaptive2,adaptive3
+curve aries-9x1x16x4-group-adversarial-packet "$aries" --traffic group-adversarial --load 0.05..0.65:0.3 \
+    --routing minimal,valiant,adaptive0 --grain packet
+aries='aries-9x1x16x4:20 --warmup 3000 --measure 3000'
+curve aries-9x1x16x4-uniform "$aries" --load 0.1..1.0:0.3 "$some"
+curve aries-9x1x16x4-uniform-packet "$aries" --load 0.1..1.0:0.45 --routing minimal,valiant,adaptive0 --grain packet
 t3e='--routing deterministic,adaptive --channels optimised,time-of-crossing'
-for pattern in "uniform 0.1..1.0:0.1" "transpose 0.06..0.78:0.12" "rotation 0.02..0.5:0.08" \
+for pattern in "uniform 0.1..1.0:0.15" "transpose 0.06..0.78:0.12" "rotation 0.02..0.5:0.08" \
     "tornado 0.05..0.45:0.08" "bit-reverse 0.02..0.5:0.08"; do
     traffic=${pattern% *} load=${pattern#* }
     [[ $traffic == uniform ]] || traffic=grid-$traffic
-    curve "t3e-8x8x8-${pattern% *}" t3e-8x8x8 --traffic "$traffic" --load "$load" "$t3e" --warmup 4000 --measure 6000
+    curve "t3e-8x8x8-${pattern% *}" t3e-8x8x8 --traffic "$traffic" --load "$load" "$t3e" --warmup 3000 --measure 4000
 done
-curve t3e-8x16x16-uniform t3e-8x16x16 --load 0.05..0.5:0.09 "$t3e" --warmup 2000 --measure 3000
+curve t3e-8x16x16-uniform t3e-8x16x16 --load 0.05..0.45:0.1 --routing deterministic,adaptive --warmup 2000 --measure 3000
 
 redraw=0
 case ${1:-} in
