@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # status.sh [--lab NAME] [--json]      what is up: labs, processes, links and their impairments
 #
-# Without --lab, all labs. A lab that is not whole enough to be looked at is reported as left behind, with the
-# command that removes it. Status 1 when a process has ended or stands still, when a link is not up (its wire may be dead:
+# Without --lab, all labs. Of a lab whose processes were started without up.sh, such as one over several hosts, it says how many
+# answer here; what is not whole enough to be looked at is reported as left behind, with the command that removes it. Status 1 when a process has ended or stands still, when a link is not up (its wire may be dead:
 # interface-down, no-carrier, no-interface, no-address, short-mtu, not-bound; its other end silent, or stalled: heard, but it
 # acknowledges nothing), or there is no such lab.
 #
@@ -40,7 +40,11 @@ nodes_of() {
            rss_kib: ($rss | tonumber? // null), $links}'
 }
 
-answers_of() { timeout 60 "$PHITWIRE_BIN_DIR/phitwire" ctl --lab "$1" all links --json 2>/dev/null || true; }
+answers_of() {
+    local command=phitwire
+    [[ -z ${PHITWIRE_BIN_DIR:-} ]] || command=$PHITWIRE_BIN_DIR/phitwire
+    timeout 60 "$command" ctl --lab "$1" all links --json 2>/dev/null || true
+}
 
 links_of() {
     phw_plan_links "$1" | jq -cR 'split("\t")
@@ -70,10 +74,34 @@ report() {
         | .up = (all(.nodes[]; .state == "running") and all(.links[]; .up))'
 }
 
-# What is known of a lab that is not there as a whole, or not yet.
+# What is known of a lab that up.sh has not brought up, or not yet, or not as this user.
 remainder() {
-    local why="left behind: down.sh --lab $1"
-    ! phw_recorded "$(phw_lab_dir "$1")/.up" >/dev/null || why="coming up"
+    local dir why="left behind: down.sh --lab $1" answers
+    dir=$(phw_lab_dir "$1")
+    if phw_recorded "$dir/.up" >/dev/null; then
+        why="coming up"
+    elif [[ ! -e $dir ]] && [[ -z $(phw_half_made "$1") ]]; then
+        # Namespaces alone: their processes may be another user's, or have their files elsewhere.
+        if ! phw_is_root; then
+            why="of another user: look as that user, such as root"
+        elif phw_lab_netns "$1" | xargs -rn1 ip netns pids 2>/dev/null | grep -q .; then
+            why="its processes run, and have their files in another directory: set PHITWIRE_RUN_DIR"
+        fi
+    elif [[ -e $dir && ! -r $dir ]]; then
+        why="of another user: look as that user, such as root"
+    elif [[ -r $dir/topology.toml ]] && answers=$(answers_of "$1") && [[ -n $answers ]]; then
+        # Processes that somebody started without up.sh, such as those of a lab over several hosts.
+        jq --arg lab "$1" '
+            [to_entries[] | {name: .key, state: (if .value | type == "array" then "running" else "not here" end),
+                links: (if .value | type == "array" then .value else [] end)}] as $nodes
+            | ([$nodes[] | select(.state == "running")]) as $here | [$here[].links[]] as $ends
+            | {$lab, nodes: [$nodes[] | del(.links)], links: [],
+               up: ($here != [] and all($ends[]; .up)),
+               why: (if $here == [] then "left behind: down.sh --lab \($lab)" else
+                   "started without up.sh: \($here | length) of \($nodes | length) nodes answer here, "
+                   + "\([$ends[] | select(.up)] | length) of \($ends | length) of their link ends are up" end)}' <<<"$answers"
+        return
+    fi
     jq -n --arg lab "$1" --arg why "$why" '{$lab, $why, nodes: [], links: [], up: false}'
 }
 

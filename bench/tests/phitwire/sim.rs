@@ -100,7 +100,10 @@ fn a_sweep_is_an_array_and_a_drawing() {
     assert_eq!(points[0]["over_seeds"]["seeds"], 2);
     let drawing = std::fs::read_to_string(&plot).expect("the drawing");
     assert!(drawing.starts_with("<svg") && drawing.contains("mean latency"));
-    assert!(drawing.contains("\nr1-32: hotspot:3:40 traffic\n"));
+    assert!(
+        drawing
+            .contains("\nr1-32: hotspot:3:40 traffic, process on-off, warmup 500, measure 1000\n")
+    );
     let words = format!(
         "aries-2x1x2x1:1 --load 0.2..0.4:0.2 --warmup 100 --measure 200 --grain packet \
          --routing minimal,valiant --plot {}",
@@ -108,7 +111,11 @@ fn a_sweep_is_an_array_and_a_drawing() {
     );
     assert!(sim(&words).status.success());
     let drawing = std::fs::read_to_string(&plot).expect("the drawing");
-    assert!(drawing.contains("\naries-2x1x2x1-1: uniform traffic, grain packet\n"));
+    assert!(
+        drawing.contains(
+            "\naries-2x1x2x1-1: uniform traffic, warmup 100, measure 200, grain packet\n"
+        )
+    );
     let table = scratch.path().join("curve.csv");
     let words = format!(
         "r1-32 --load 0.2..0.4:0.1 --warmup 100 --measure 500 --csv {}",
@@ -159,7 +166,7 @@ fn what_was_measured_is_drawn_again_without_simulating() {
     for said in [
         "means over 3 seeds",
         "95 % interval over seeds",
-        "past saturation: queues grow,",
+        "not known to be steady",
     ] {
         assert!(first.contains(said), "{said}");
     }
@@ -174,13 +181,142 @@ fn what_was_measured_is_drawn_again_without_simulating() {
         other.display()
     );
     assert!(sim(&words).status.success());
+    assert!(plotted(&[&table, &other]).status.success());
+    let both = std::fs::read_to_string(&again).expect("the drawing");
+    for said in ["latency (ns)", "r1-32, hotspot:3,4:20", "r1-4, uniform"] {
+        assert!(both.contains(said), "{said}: {both}");
+    }
+    let text = std::fs::read_to_string(&other).expect("the table");
+    let old = text.replace("full_gbytes_per_second", "something_else");
+    std::fs::write(&other, old).expect("a file");
     let refused = plotted(&[&table, &other]);
     assert!(!refused.status.success());
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(said.contains("are of r1-4: uniform traffic"), "{said}");
+    assert!(said.contains("full_gbytes_per_second"), "{said}");
     std::fs::write(&other, "a,b\n1,2\n").expect("a file");
     let said = String::from_utf8_lossy(&plotted(&[&other]).stderr).into_owned();
     assert!(said.contains("missing field"), "{said}");
+}
+
+/// The rows of a file of comma-separated values, by the names of its columns.
+fn rows(text: &str) -> Vec<std::collections::BTreeMap<String, String>> {
+    csv::Reader::from_reader(text.as_bytes())
+        .into_deserialize()
+        .map(|row| row.expect("a row"))
+        .collect()
+}
+
+/// Runs the words of a command with a table, whose rows are returned.
+fn table(words: &str) -> Vec<std::collections::BTreeMap<String, String>> {
+    let scratch = tempfile::tempdir().expect("a scratch directory");
+    let file = scratch.path().join("table.csv");
+    let output = sim(&format!("{words} --csv {}", file.display()));
+    assert!(output.status.success(), "{words}: {output:?}");
+    rows(&std::fs::read_to_string(&file).expect("the table"))
+}
+
+#[test]
+fn files_say_what_was_run_and_rows_run_again() {
+    let words = "r1-32 --load 0.2 --seeds 2 --warmup 100 --measure 400 --message-bytes 8 \
+                 --request-reply --process on-off --participants 6";
+    let all = table(words);
+    assert_eq!(all.len(), 2, "a row for each seed");
+    let said =
+        "participants 6, message-bytes 8, request-reply, process on-off, warmup 100, measure 400";
+    for (row, seed) in all.iter().zip(["1", "2"]) {
+        assert_eq!(row["options"], said);
+        assert_eq!(row["seed"], seed);
+        assert_eq!(row["measure_cycles"], "400");
+        let again = table(&row["command"]);
+        assert_eq!(again.len(), 1);
+        for (name, cell) in row.iter().filter(|(name, _)| *name != "wall_seconds") {
+            assert_eq!(&again[0][name], cell, "{name}");
+        }
+        let number = |name: &str| row[name].parse::<f64>().expect(name);
+        let quantiles = ["p50", "p90", "p99", "p99_9"].map(|q| number(&format!("latency_{q}")));
+        assert!(quantiles.is_sorted(), "{quantiles:?}");
+        let ns = number("latency_p99") * number("cycle_ns");
+        assert!((number("latency_p99_ns") - ns).abs() < 0.06);
+        let gbytes = number("accepted_load") * number("full_gbytes_per_second");
+        assert!((number("accepted_gbytes_per_second") - gbytes).abs() < 1e-4);
+        assert!((0.0..=1.0).contains(&number("jain")));
+        assert!(row["least_source"].starts_with("nic"));
+    }
+    let modes = table(
+        "aries-2x1x2x1:1 --load 0.1 --warmup 100 --measure 300 --routing minimal,valiant --grain packet",
+    );
+    let commands = modes.iter().map(|row| (&row["routing"], &row["command"]));
+    for (mode, command) in commands {
+        assert!(command.contains(&format!("--routing {mode}")), "{command}");
+        assert!(command.contains("--grain packet"), "{command}");
+    }
+}
+
+#[test]
+fn points_of_the_published_curves_come_out_again() {
+    let curves = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/guide/src/curves");
+    for (name, load, routing) in [
+        ("yarc-64-uniform", "0.7", ""),
+        ("t3e-8x8x8-tornado", "0.05", "adaptive, optimised"),
+        ("aries-9x1x16x4-group-adversarial", "0.05", "minimal"),
+    ] {
+        let text = std::fs::read_to_string(format!("{curves}/{name}.csv")).expect(name);
+        let published = rows(&text);
+        let wanted = published
+            .iter()
+            .find(|row| row["load"] == load && row["routing"] == routing);
+        let wanted = wanted.unwrap_or_else(|| panic!("{name} has a point at {load}"));
+        let found = &table(&wanted["command"])[0];
+        assert_eq!(found["state"], wanted["state"], "{name}");
+        let number = |row: &std::collections::BTreeMap<String, String>, column: &str| {
+            row[column].parse::<f64>().expect(column)
+        };
+        for (column, tolerance) in [
+            ("offered_load", 1e-6),
+            ("accepted_load", 0.01),
+            ("latency_mean", 0.03),
+        ] {
+            let (found, wanted) = (number(found, column), number(wanted, column));
+            let close = (found - wanted).abs() <= tolerance * wanted;
+            assert!(close, "{name}: {column} {found}, and {wanted} is published");
+        }
+    }
+}
+
+#[test]
+fn short_windows_do_not_say_steady() {
+    // Saturated at 0.2314 in the long run; valiant at 0.33.
+    for (mode, load) in [("minimal", "0.25"), ("valiant", "0.35")] {
+        let words = format!(
+            "aries-9x1x4x2 --traffic group-adversarial --routing {mode} --load {load} \
+             --warmup 1000 --measure 1000 --threads 1"
+        );
+        let value = json(&format!("{words} --json"));
+        assert_ne!(value["state"], "steady", "{mode}");
+    }
+}
+
+#[test]
+fn the_source_that_is_served_least_is_named() {
+    // Everybody sends to one processor, which cannot take it.
+    let output = sim("r1-4 --traffic hotspot:0:100 --load 0.9 --warmup 2000 --measure 4000");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let line = text
+        .lines()
+        .find(|line| line.contains("saturated"))
+        .expect(&text);
+    assert!(line.contains(" of 0.") && line.contains(", nic"), "{line}");
+    assert!(text.contains("GB/s of messages"), "{text}");
+}
+
+#[test]
+fn tables_and_json_go_together() {
+    let scratch = tempfile::tempdir().expect("a scratch directory");
+    let file = scratch.path().join("both.csv");
+    let words = "r1-4 --load 0.2 --warmup 100 --measure 400 --json --csv";
+    let value = json(&format!("{words} {}", file.display()));
+    let table = rows(&std::fs::read_to_string(&file).expect("the table"));
+    assert_eq!(value["trace_hash"], table[0]["trace_hash"].as_str());
 }
 
 /// What the command prints is as its schema says; words apart by spaces.

@@ -18,12 +18,46 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// The network.
+    /// The network. One name stands for one network: without a name of its own, it has those
+    /// options in its name that make it differ from the network of that name.
     ///
     /// # Errors
     /// Options that make none.
     pub(super) fn network(&self) -> miette::Result<Box<dyn Network>> {
-        (self.generator.generate)(&self.given).map_err(|error| miette!("{error}"))
+        let make = |given: &Given| (self.generator.generate)(given);
+        let network = make(&self.given).map_err(|error| miette!("{error}"))?;
+        if !self.given.all("name").is_empty() {
+            return Ok(network);
+        }
+        let mut name = network.name().to_owned();
+        for option in self.generator.options.iter().filter(|o| !o.required) {
+            let values = self.given.all(option.name);
+            let is_another = || match make(&self.without(option.name)) {
+                Ok(usual) => usual.name() == network.name() && *usual != *network,
+                Err(_) => false,
+            };
+            if !values.is_empty() && is_another() {
+                name += &format!("-{}-{}", option.name, values.join("-"));
+            }
+        }
+        if name == network.name() {
+            return Ok(network);
+        }
+        // What stands in a name is what files and links may be called.
+        let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-._".contains(letter);
+        let name = name.replace(|letter| !is_plain(letter), "-");
+        let mut given = self.given.clone();
+        given.add("name", vec![name]);
+        make(&given).map_err(|error| miette!("{error}"))
+    }
+
+    /// The options without one of them.
+    fn without(&self, name: &str) -> Given {
+        let mut given = Given::default();
+        for other in self.given.names().filter(|other| *other != name) {
+            given.add(other, self.given.all(other).to_vec());
+        }
+        given
     }
 }
 
@@ -144,6 +178,74 @@ mod tests {
             .map(|option| format!("--{} {}", option.name, least(option)))
             .collect();
         words.join(" ")
+    }
+
+    /// A line of options, and the name of the network, which makes it again.
+    const SHAPES: [(&str, &str, &str); 11] = [
+        ("blackwidow", "--processors 8 --rank 1.5", "r1.5-8"),
+        ("blackwidow", "--processors 64 --rank 2", "r2-64"),
+        ("blackwidow", "--processors 1024", "r2-1024"),
+        ("blackwidow", "--processors 4 --rank 1", "r1-4"),
+        (
+            "dragonfly",
+            "--groups 9 --chassis 2 --blades 8 --nics 2",
+            "aries-9x2x8x2",
+        ),
+        (
+            "dragonfly",
+            "--groups 3 --chassis 6 --blades 2 --nics 1",
+            "aries-3x6x2x1",
+        ),
+        (
+            "dragonfly",
+            "--groups 1 --chassis 3 --blades 16 --nics 4",
+            "aries-1x3x16x4",
+        ),
+        (
+            "dragonfly",
+            "--groups 2 --chassis 1 --blades 2 --global-links 3",
+            "aries-2x1x2x1-3",
+        ),
+        ("t3e", "--size 4x4x2", "t3e-4x4x2"),
+        ("t3e", "--size 2x2x2 --channels optimised", "t3e-2x2x2"),
+        ("t3e", "--size 4x2x2 --partial 2x2x1", "t3e-4x2x2-2x2x1"),
+    ];
+
+    #[test]
+    fn one_name_is_one_network() {
+        for (generator, line, name) in SHAPES {
+            let network = wanted(generator, line).expect(line).network().expect(line);
+            assert_eq!(network.name(), name, "{line}");
+            let ready = machine::generate(name).expect(name).expect(name);
+            assert_eq!(*network, *ready, "{line}");
+        }
+    }
+
+    #[test]
+    fn another_network_has_another_name() {
+        for (generator, line, name) in [
+            (
+                "dragonfly",
+                "--groups 2 --chassis 2 --blades 2 --black-links 15",
+                "aries-2x2x2x1-black-links-15",
+            ),
+            (
+                "dragonfly",
+                "--groups 4 --chassis 1 --blades 2 --arrangement relative",
+                "aries-4x1x2x1-arrangement-relative",
+            ),
+            (
+                "blackwidow",
+                "--processors 64 --rank 2 --taper 1/2",
+                "r2-64-taper-1-2",
+            ),
+            ("t3e", "--size 2x2x2 --adaptive no", "t3e-2x2x2-adaptive-no"),
+        ] {
+            let network = wanted(generator, line).expect(line).network().expect(line);
+            assert_eq!(network.name(), name, "{line}");
+            let again = machine::read("-", &described(&*network)).expect(name);
+            assert_eq!(*again, *network, "{name}");
+        }
     }
 
     #[test]

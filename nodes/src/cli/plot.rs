@@ -12,8 +12,8 @@ use crate::whole_file;
 
 /// Draw what `phitwire sim --csv` has written.
 ///
-/// Several files are one drawing, if they are of the same network and traffic: the modes of each
-/// after those of the one before.
+/// Several files are one drawing. Of one network, traffic and options it is in cycles and fractions of
+/// a port's rate; of several in ns and GB/s, and the legend says what differs.
 #[derive(Args, Debug)]
 pub struct PlotArgs {
     /// Files of comma-separated values
@@ -27,8 +27,8 @@ pub struct PlotArgs {
 /// Runs `phitwire plot`.
 ///
 /// # Errors
-/// Files that cannot be read, have no points or are of different networks, and one that cannot be
-/// written.
+/// Files that cannot be read, have no points or lack the units of several networks, and one that
+/// cannot be written.
 pub fn run(args: &PlotArgs) -> miette::Result<ExitCode> {
     let open = |path: &PathBuf| {
         let cannot = || format!("cannot read {}", path.display());

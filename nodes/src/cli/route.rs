@@ -175,10 +175,11 @@ fn follow(
             .iter()
             .map(|way| out(way).map(|end| network.end_name(end)));
         let leads = leads.collect();
-        // A link that is down is not taken where there is another.
-        let up = outlook.ways.iter().find(|way| way.is_up != Some(false));
-        let next = up.or(outlook.ways.first()).map(|way| (way.state, out(way)));
-        let how = outlook.how.clone();
+        let next = onward(&outlook.ways).map(|way| (way.state, out(way)));
+        let how = match outlook.ways.is_empty() {
+            true => outlook.how.clone(),
+            false => "every link that it may leave by is down".to_owned(),
+        };
         hops.push(Hop {
             router: router.clone(),
             in_port: at.port,
@@ -205,6 +206,11 @@ fn follow(
         };
     }
     Ok((hops, Some("it goes round in circles".to_owned())))
+}
+
+/// The way that a packet takes: the first whose link is not down, and none if all are.
+fn onward(ways: &[Onward]) -> Option<&Onward> {
+    ways.iter().find(|way| way.is_up != Some(false))
 }
 
 fn table(hops: &[Hop]) -> String {
@@ -248,4 +254,28 @@ fn table(hops: &[Hop]) -> String {
         }
     }
     table.render()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn way(port: u8, is_up: Option<bool>) -> Onward {
+        Onward {
+            port,
+            vc: 0,
+            kind: "minimal".into(),
+            is_up,
+            state: 0,
+        }
+    }
+
+    #[test]
+    fn nothing_leaves_by_links_that_are_down() {
+        let port = |ways: &[Onward]| onward(ways).map(|way| way.port);
+        assert_eq!(port(&[way(30, Some(false)), way(0, Some(true))]), Some(0));
+        assert_eq!(port(&[way(30, Some(false)), way(0, Some(false))]), None);
+        assert_eq!(port(&[way(30, None), way(0, None)]), Some(30), "no lab");
+        assert_eq!(port(&[]), None);
+    }
 }

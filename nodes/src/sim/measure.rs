@@ -4,8 +4,9 @@ use std::time::Instant;
 
 use nix::sys::resource::{UsageWho, getrusage};
 use phitwire::net::Network;
+use phitwire::nic::LatencyCounts;
 use phitwire::sim::direct::{
-    Config, ConfigError, Found, Links, Load, Report, SimProgress, Simulator,
+    Config, ConfigError, Found, Links, Load, Report, SimProgress, Simulator, State,
 };
 use phitwire::sim::tap::Tap;
 use phitwire::time::Duration;
@@ -43,7 +44,7 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    fn of(values: &[f64]) -> Self {
+    pub(super) fn of(values: &[f64]) -> Self {
         let n = values.len() as f64;
         let mean = values.iter().sum::<f64>() / n.max(1.0);
         let squares: f64 = values.iter().map(|v| (v - mean) * (v - mean)).sum();
@@ -65,10 +66,38 @@ pub struct OverSeeds {
     pub latency_mean: Option<Estimate>,
     /// 99th percentile of the latency; `None` likewise.
     pub latency_p99: Option<Estimate>,
+    /// Offered load.
+    pub offered_load: Estimate,
     /// Accepted load.
     pub accepted_load: Estimate,
     /// How many of them saturated.
     pub saturated: u64,
+    /// How many of them were not known to be steady, nor saturated.
+    pub unsettled: u64,
+}
+
+/// One seed of a point.
+#[derive(Clone, Debug)]
+pub struct SeedRun {
+    /// The run's own report.
+    pub report: Report,
+    /// The source that was served least.
+    pub least_served: Option<LeastServed>,
+    /// Wall time of its phases, without building the network.
+    pub wall_seconds: f64,
+    /// Wall time of building the network.
+    pub build_seconds: f64,
+}
+
+/// The source that could send least, with fractions of its rate.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LeastServed {
+    /// The network interface.
+    pub source: String,
+    /// What it sent.
+    pub served: f64,
+    /// What it had to send.
+    pub offered: f64,
 }
 
 /// A report with what the machine says about the run.
@@ -80,20 +109,62 @@ pub struct Measured {
     pub routing: Option<&'static str>,
     /// Time of a cycle.
     pub cycle: Duration,
-    /// The run's own report, of the first seed.
-    pub report: Report,
-    /// Wall time of the first seed's phases, without building the network.
-    pub wall_seconds: f64,
-    /// Wall time of building the network.
-    pub build_seconds: f64,
+    /// One run for each seed, at least one.
+    pub seeds: Vec<SeedRun>,
     /// Most memory that the process has had so far.
     pub peak_resident_bytes: u64,
-    /// All seeds, if there are several.
-    pub over_seeds: Option<OverSeeds>,
     /// What became of the messages that were to be traced, of the first seed.
     pub found: Option<Found>,
     /// The highest load that everybody could be served at, where that was asked for and is computed.
     pub bound: Option<f64>,
+}
+
+impl Measured {
+    /// The run of the first seed.
+    pub fn first(&self) -> &SeedRun {
+        &self.seeds[0]
+    }
+
+    /// The reports of all seeds.
+    pub fn reports(&self) -> impl Iterator<Item = &Report> {
+        self.seeds.iter().map(|seed| &seed.report)
+    }
+
+    /// Nanoseconds of a cycle.
+    pub fn cycle_ns(&self) -> f64 {
+        self.cycle.as_ps() as f64 / 1e3
+    }
+
+    /// Bytes of messages per nanosecond, which are GB/s, that a terminal sends at a full load.
+    pub fn full_gbytes_per_second(&self) -> f64 {
+        self.first().report.bytes_per_cycle / self.cycle_ns()
+    }
+
+    /// All seeds, if there are several.
+    pub fn over_seeds(&self) -> Option<OverSeeds> {
+        if self.seeds.len() < 2 {
+            return None;
+        }
+        let estimate = |of: fn(&Report) -> f64| {
+            let values: Vec<f64> = self.reports().map(of).collect();
+            Estimate::of(&values)
+        };
+        let latency = |of: fn(&Report) -> f64| {
+            let with = self.reports().filter(|r| r.latency_cycles.count > 0);
+            let values: Vec<f64> = with.map(of).collect();
+            (values.len() > 1).then(|| Estimate::of(&values))
+        };
+        let count = |is: fn(State) -> bool| self.reports().filter(|r| is(r.state)).count() as u64;
+        Some(OverSeeds {
+            seeds: self.seeds.len() as u64,
+            latency_mean: latency(|r| r.latency_cycles.mean),
+            latency_p99: latency(|r| r.latency_cycles.p99 as f64),
+            offered_load: estimate(|r| r.offered_load),
+            accepted_load: estimate(|r| r.accepted_load),
+            saturated: count(|state| state == State::Saturated),
+            unsettled: count(|state| matches!(state, State::Unsettled(_))),
+        })
+    }
 }
 
 /// Runs `config` on this number of threads, once for each of `seeds` seeds from its own on, the first
@@ -112,9 +183,8 @@ pub fn measure(
     record: Option<&Record>,
     mut progress: impl FnMut(u64, SimProgress),
 ) -> Result<Measured, ConfigError> {
-    let mut first: Option<Measured> = None;
-    let (mut latencies, mut slowest) = (Vec::new(), Vec::new());
-    let (mut accepted, mut saturated) = (Vec::new(), 0);
+    let mut all = Vec::new();
+    let mut found = None;
     for number in 0..seeds.max(1) {
         let config = Config {
             seed: config.seed.wrapping_add(number),
@@ -129,52 +199,44 @@ pub fn measure(
             run.set_tap(tap);
         }
         let built = Instant::now();
-        let report = run.run(&mut Threads, &mut |p| progress(number, p));
+        let mut report = run.run(&mut Threads, &mut |p| progress(number, p));
         let wall_seconds = built.elapsed().as_secs_f64();
-        if report.latency_cycles.count > 0 {
-            latencies.push(report.latency_cycles.mean);
-            slowest.push(report.latency_cycles.p99 as f64);
+        if number == 0 {
+            found = config.traced.is_some().then(|| run.found());
+        } else {
+            // The distribution is written of the first seed only.
+            report.latency_counts = LatencyCounts::default();
         }
-        accepted.push(report.accepted_load);
-        saturated += u64::from(report.saturated);
-        match &mut first {
-            // A violation under any seed is one of the point.
-            Some(first) => {
-                first.report.violations.extend(report.violations);
-                let told = &mut first.report.late_faults;
-                let news = report.late_faults.into_iter();
-                told.extend(
-                    news.filter(|fault| !told.contains(fault))
-                        .collect::<Vec<_>>(),
-                );
-            }
-            None => {
-                first = Some(Measured {
-                    load: config.traffic.load,
-                    routing: simulator.name(),
-                    cycle,
-                    report,
-                    wall_seconds,
-                    build_seconds: (built - began).as_secs_f64(),
-                    peak_resident_bytes: peak_resident_bytes(),
-                    over_seeds: None,
-                    found: config.traced.is_some().then(|| run.found()),
-                    bound: None,
-                });
-            }
-        }
-    }
-    let mut first = first.expect("at least one seed has run");
-    if seeds > 1 {
-        first.over_seeds = Some(OverSeeds {
-            seeds,
-            latency_mean: (latencies.len() > 1).then(|| Estimate::of(&latencies)),
-            latency_p99: (slowest.len() > 1).then(|| Estimate::of(&slowest)),
-            accepted_load: Estimate::of(&accepted),
-            saturated,
+        all.push(SeedRun {
+            least_served: least_served(simulator, network, &report),
+            report,
+            wall_seconds,
+            build_seconds: (built - began).as_secs_f64(),
         });
     }
-    Ok(first)
+    Ok(Measured {
+        load: config.traffic.load,
+        routing: simulator.name(),
+        cycle,
+        seeds: all,
+        peak_resident_bytes: peak_resident_bytes(),
+        found,
+        bound: None,
+    })
+}
+
+fn least_served(
+    simulator: &dyn Simulator,
+    network: &dyn Network,
+    report: &Report,
+) -> Option<LeastServed> {
+    let (terminal, offered) = report.fairness.least?;
+    let node = simulator.source(network, terminal)?;
+    Some(LeastServed {
+        source: network.node_name(node).into_owned(),
+        served: report.fairness.min,
+        offered,
+    })
 }
 
 /// The most memory that this process has had resident; zero where the system does not say.

@@ -12,6 +12,8 @@ mod record;
 pub mod sweep;
 mod threads;
 
-pub use measure::{Estimate, Measured, OverSeeds, measure, peak_resident_bytes};
+pub use measure::{
+    Estimate, LeastServed, Measured, OverSeeds, SeedRun, measure, peak_resident_bytes,
+};
 pub use record::Record;
 pub use threads::Threads;

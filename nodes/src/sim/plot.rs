@@ -1,5 +1,6 @@
 //! The latency-load curve as a drawing.
 
+use super::measure::Estimate;
 use super::sweep::Sample;
 use crate::chart::{
     Axis, COLOURS, Chart, Colour, Curve, GREY, Mark, Panel, Point, Scale, Stroke, around,
@@ -11,8 +12,9 @@ const HIGHEST: f64 = 12.0;
 const ROOM: f64 = 1.25;
 
 /// Draws mean and 99th percentile of the latency over offered load, and below them accepted load;
-/// of several routing modes the means. Bounds, where they are known, and the highest loads without
-/// saturation are upright lines.
+/// of several modes, networks or patterns the means. Points of one network, pattern and options are
+/// drawn in cycles and fractions of a port's rate, others in ns and GB/s, with what differs in the
+/// legend. Bounds, where they are known, and the highest steady loads are upright lines.
 ///
 /// # Errors
 /// Nothing to draw, or a drawing that fails.
@@ -20,8 +22,147 @@ pub fn svg(all: &[Sample]) -> miette::Result<String> {
     chart(all).svg()
 }
 
+/// What is measured in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Units {
+    /// Cycles, and fractions of a port's rate.
+    OfMachine,
+    /// Nanoseconds and GB/s.
+    Common,
+}
+
+/// A load, over all its seeds.
+#[derive(Clone, Copy, Debug)]
+struct LoadPoint {
+    x: f64,
+    mean: Option<Estimate>,
+    slowest: Option<Estimate>,
+    accepted: Estimate,
+    /// All its seeds are.
+    is_steady: bool,
+}
+
+/// The points of one network, pattern and mode.
+#[derive(Clone, Debug)]
+struct Mode {
+    name: String,
+    bound: Option<f64>,
+    points: Vec<LoadPoint>,
+}
+
+/// All modes, in the order of their first points.
+fn modes(all: &[Sample], units: Units) -> Vec<Mode> {
+    let mut groups: Vec<Vec<&Sample>> = Vec::new();
+    for sample in all {
+        let is_alike = |group: &&mut Vec<&Sample>| {
+            group[0].suits(sample) && group[0].routing == sample.routing
+        };
+        match groups.iter_mut().find(is_alike) {
+            // A file given twice says nothing twice.
+            Some(group) if group.contains(&sample) => {}
+            Some(group) => group.push(sample),
+            None => groups.push(vec![sample]),
+        }
+    }
+    let of = |group: &Vec<&Sample>| {
+        let (x_unit, _) = factors(group[0], units);
+        let mut loads: Vec<Vec<&Sample>> = Vec::new();
+        for &sample in group {
+            match loads.iter_mut().find(|load| load[0].load == sample.load) {
+                Some(load) => load.push(sample),
+                None => loads.push(vec![sample]),
+            }
+        }
+        let mut points: Vec<_> = loads.iter().map(|load| load_point(load, units)).collect();
+        points.sort_by(|a, b| a.x.total_cmp(&b.x));
+        Mode {
+            name: what_differs(group[0], all),
+            bound: group[0].bound.map(|bound| bound * x_unit),
+            points,
+        }
+    };
+    groups.iter().map(of).collect()
+}
+
+/// What loads and latencies are multiplied by.
+fn factors(sample: &Sample, units: Units) -> (f64, f64) {
+    match units {
+        Units::OfMachine => (1.0, 1.0),
+        Units::Common => (
+            sample.full_gbytes_per_second.unwrap_or(1.0),
+            sample.cycle_ns,
+        ),
+    }
+}
+
+fn load_point(seeds: &[&Sample], units: Units) -> LoadPoint {
+    let (load, latency) = factors(seeds[0], units);
+    let over = |of: fn(&Sample) -> Option<f64>, unit: f64| {
+        let values = seeds.iter().filter_map(|seed| of(seed));
+        let values: Vec<f64> = values.map(|value| value * unit).collect();
+        (!values.is_empty()).then(|| Estimate::of(&values))
+    };
+    LoadPoint {
+        x: seeds[0].load * load,
+        mean: over(|seed| seed.latency_mean, latency),
+        slowest: over(|seed| seed.latency_p99, latency),
+        accepted: over(|seed| Some(seed.accepted_load), load).unwrap_or_default(),
+        is_steady: seeds.iter().all(|seed| seed.is_steady()),
+    }
+}
+
+/// What tells a sample's curve from the others.
+fn what_differs(sample: &Sample, all: &[Sample]) -> String {
+    let differs = |of: fn(&Sample) -> &str| {
+        let own = of(sample);
+        all.iter().any(|other| of(other) != own).then_some(own)
+    };
+    let parts = [
+        differs(|sample| &sample.topology),
+        differs(|sample| &sample.traffic),
+        differs(|sample| &sample.options).map(|own| match own {
+            "" => "default options",
+            own => own,
+        }),
+        sample.routing.as_deref(),
+    ];
+    let parts = parts.into_iter().flatten().filter(|part| !part.is_empty());
+    parts.collect::<Vec<_>>().join(", ")
+}
+
+/// What all samples have in common, for the title.
+fn title(all: &[Sample]) -> String {
+    let Some(first) = all.first() else {
+        return String::new();
+    };
+    if all.iter().all(|sample| sample.suits(first)) {
+        return first.setting();
+    }
+    let common = |of: fn(&Sample) -> &str| {
+        let own = of(first);
+        let is_common = !own.is_empty() && all.iter().all(|other| of(other) == own);
+        is_common.then(|| own.to_owned())
+    };
+    let traffic = |sample: String| format!("{sample} traffic");
+    let parts = [
+        common(|sample| &sample.topology),
+        common(|sample| &sample.traffic).map(traffic),
+        common(|sample| &sample.options),
+    ];
+    match parts.into_iter().flatten().collect::<Vec<_>>() {
+        parts if parts.is_empty() => "several networks and patterns".to_owned(),
+        parts => parts.join(", "),
+    }
+}
+
 fn chart(all: &[Sample]) -> Chart {
-    let modes: Vec<&[Sample]> = all.chunk_by(|a, b| a.routing == b.routing).collect();
+    let is_one = all.windows(2).all(|pair| pair[0].suits(&pair[1]));
+    let units = if is_one {
+        Units::OfMachine
+    } else {
+        Units::Common
+    };
+    let modes = modes(all, units);
     let is_alone = modes.len() < 2;
     let (mut latencies, mut accepted) = (Vec::new(), Vec::new());
     for (mode, &colour) in modes.iter().zip(COLOURS.iter().cycle()) {
@@ -31,27 +172,26 @@ fn chart(all: &[Sample]) -> Chart {
                 COLOURS[1],
                 Stroke::Dashed,
                 mode,
-                slowest,
+                |point| latency(point, point.slowest),
             ));
         }
         let name = match is_alone {
             true => "mean latency".to_owned(),
             false => mode_name(mode),
         };
-        latencies.push(curve(&name, colour, Stroke::Solid, mode, mean));
+        latencies.push(curve(&name, colour, Stroke::Solid, mode, |point| {
+            latency(point, point.mean)
+        }));
         let (name, colour) = match is_alone {
             true => ("accepted load", COLOURS[2]),
             false => ("", colour),
         };
-        accepted.push(Curve {
-            points: mode.iter().map(carried).collect(),
-            ..curve(name, colour, Stroke::Solid, &[], mean)
-        });
+        accepted.push(curve(name, colour, Stroke::Solid, mode, carried));
     }
-    let right = all.iter().map(|sample| sample.load).fold(0.0, f64::max);
-    let most = all
-        .iter()
-        .map(|sample| sample.accepted_load)
+    let points = || modes.iter().flat_map(|mode| &mode.points);
+    let right = points().map(|point| point.x).fold(0.0, f64::max);
+    let most = points()
+        .map(|point| point.accepted.mean)
         .fold(0.0, f64::max);
     let (x, y) = (
         Scale::Linear.around(0.0, right),
@@ -66,82 +206,87 @@ fn chart(all: &[Sample]) -> Chart {
         scale: Scale::Linear,
         range,
     };
+    let (offered, latency, accepted_load) = match units {
+        Units::OfMachine => (
+            "offered load (fraction of a port's rate)",
+            "latency (cycles)",
+            "accepted load",
+        ),
+        Units::Common => (
+            "offered (GB/s of messages, each processor)",
+            "latency (ns)",
+            "accepted (GB/s)",
+        ),
+    };
     Chart {
-        title: all.first().map_or_else(String::new, Sample::setting),
-        subtitle: subtitle(all),
-        x: axis("offered load (fraction of a port's rate)", x),
+        title: title(all),
+        subtitle: subtitle(all, units),
+        x: axis(offered, x),
         panels: vec![
             Panel {
-                axis: axis("latency (cycles)", (0.0, highest(all))),
+                axis: axis(latency, (0.0, highest(&modes))),
                 share: 62,
                 curves: latencies,
             },
             Panel {
-                axis: axis("accepted load", y),
+                axis: axis(accepted_load, y),
                 share: 38,
                 curves: accepted,
             },
         ],
         marks,
-        unsteady: "past saturation: queues grow, latency is not steady".to_owned(),
+        unsteady: "not known to be steady: saturated (queues grow) or unsettled".to_owned(),
         band: "95 % interval over seeds".to_owned(),
     }
 }
 
 /// What latencies are told in, and whose they are.
-fn subtitle(all: &[Sample]) -> String {
-    let Some(first) = all.first() else {
-        return String::new();
+fn subtitle(all: &[Sample], units: Units) -> String {
+    let mut seeds: Vec<u64> = all.iter().map(|sample| sample.seed).collect();
+    seeds.sort_unstable();
+    seeds.dedup();
+    let seeds = match seeds[..] {
+        [] => return String::new(),
+        [seed] => format!("seed {seed}"),
+        _ => format!("means over {} seeds", seeds.len()),
     };
-    let seeds = match first.seeds {
-        0 | 1 => format!("seed {}", first.seed),
-        seeds => format!("means over {seeds} seeds"),
-    };
-    format!("a cycle is {} ns; {seeds}", first.cycle_ns)
+    match units {
+        Units::OfMachine => format!("a cycle is {} ns; {seeds}", all[0].cycle_ns),
+        Units::Common => seeds,
+    }
 }
 
 fn curve(
     name: &str,
     colour: Colour,
     stroke: Stroke,
-    mode: &[Sample],
-    of: fn(&Sample) -> Option<Point>,
+    mode: &Mode,
+    of: fn(&LoadPoint) -> Option<Point>,
 ) -> Curve {
     Curve {
         name: name.to_owned(),
         colour,
         stroke,
-        points: mode.iter().filter_map(of).collect(),
+        points: mode.points.iter().filter_map(of).collect(),
     }
 }
 
-fn latency(sample: &Sample, y: Option<f64>, half_width: Option<f64>) -> Option<Point> {
+fn latency(point: &LoadPoint, estimate: Option<Estimate>) -> Option<Point> {
+    let estimate = estimate?;
     Some(Point {
-        x: sample.load,
-        y: y?,
-        half_width: half_width.unwrap_or(0.0),
-        is_steady: !sample.saturated,
+        x: point.x,
+        y: estimate.mean,
+        half_width: estimate.half_width,
+        is_steady: point.is_steady,
     })
 }
 
-fn mean(sample: &Sample) -> Option<Point> {
-    latency(
-        sample,
-        sample.latency_mean,
-        sample.latency_mean_half_width_95,
-    )
-}
-
-fn slowest(sample: &Sample) -> Option<Point> {
-    latency(sample, sample.latency_p99, sample.latency_p99_half_width_95)
-}
-
 /// What is accepted is a rate in any case.
-fn carried(sample: &Sample) -> Point {
-    Point {
-        half_width: sample.accepted_load_half_width_95.unwrap_or(0.0),
-        ..Point::new(sample.load, sample.accepted_load)
-    }
+fn carried(point: &LoadPoint) -> Option<Point> {
+    Some(Point {
+        half_width: point.accepted.half_width,
+        ..Point::new(point.x, point.accepted.mean)
+    })
 }
 
 /// The line on which everything that is offered is accepted.
@@ -155,16 +300,16 @@ fn offered(to: f64) -> Curve {
 }
 
 /// Latency at the upper end of the scale: what is steady is below it.
-fn highest(all: &[Sample]) -> f64 {
-    let means = all.iter().filter_map(|sample| sample.latency_mean);
+fn highest(modes: &[Mode]) -> f64 {
+    let points = || modes.iter().flat_map(|mode| &mode.points);
+    let mean = |estimate: Option<Estimate>| estimate.map(|estimate| estimate.mean);
+    let means = points().filter_map(|point| mean(point.mean));
     let lowest = means.fold(f64::INFINITY, f64::min);
-    let is_alone = all
-        .windows(2)
-        .all(|pair| pair[0].routing == pair[1].routing);
-    let steady = all.iter().filter(|sample| !sample.saturated);
-    let shown = steady.filter_map(|sample| match is_alone {
-        true => sample.latency_p99,
-        false => sample.latency_mean,
+    let is_alone = modes.len() < 2;
+    let steady = points().filter(|point| point.is_steady);
+    let shown = steady.filter_map(|point| match is_alone {
+        true => mean(point.slowest),
+        false => mean(point.mean),
     });
     let most = shown.fold(3.0 * lowest, |most, one| most.max(ROOM * one));
     let range = around(Scale::Linear, [most.min(HIGHEST * lowest)]);
@@ -172,16 +317,21 @@ fn highest(all: &[Sample]) -> f64 {
 }
 
 /// The name of a mode, and up to where it is steady.
-fn mode_name(mode: &[Sample]) -> String {
-    let name = mode[0].routing.clone().unwrap_or_default();
+fn mode_name(mode: &Mode) -> String {
+    let name = &mode.name;
     match saturation(mode) {
         Saturation::Never => format!("{name}: steady at all loads"),
-        Saturation::Always => format!("{name}: saturated at all loads"),
-        Saturation::Above(load) => format!("{name}: steady up to {load}"),
+        Saturation::Always => format!("{name}: steady at no load"),
+        Saturation::Above(load) => format!("{name}: steady up to {}", rounded(load)),
     }
 }
 
-/// Where a mode saturates.
+/// A load as it is written, without the dust of a conversion.
+fn rounded(load: f64) -> f64 {
+    (load * 1e4).round() / 1e4
+}
+
+/// Where a mode ceases to be steady.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Saturation {
     Never,
@@ -190,25 +340,25 @@ enum Saturation {
     Above(f64),
 }
 
-fn saturation(mode: &[Sample]) -> Saturation {
-    let steady = mode.iter().take_while(|sample| !sample.saturated);
-    match (steady.last(), mode.iter().any(|sample| sample.saturated)) {
-        (_, false) => Saturation::Never,
-        (None, true) => Saturation::Always,
-        (Some(last), true) => Saturation::Above(last.load),
+fn saturation(mode: &Mode) -> Saturation {
+    let steady = mode.points.iter().take_while(|point| point.is_steady);
+    match (steady.last(), mode.points.iter().all(|p| p.is_steady)) {
+        (_, true) => Saturation::Never,
+        (None, false) => Saturation::Always,
+        (Some(last), false) => Saturation::Above(last.x),
     }
 }
 
 /// The highest load before saturation of each mode.
-fn saturations(modes: &[&[Sample]]) -> Vec<Mark> {
+fn saturations(modes: &[Mode]) -> Vec<Mark> {
     let is_alone = modes.len() < 2;
-    let of = |(mode, &colour): (&&[Sample], &Colour)| match saturation(mode) {
+    let of = |(mode, &colour): (&Mode, &Colour)| match saturation(mode) {
         Saturation::Above(load) => Some(Mark {
             x: load,
-            label: load.to_string(),
+            label: rounded(load).to_string(),
             name: match is_alone {
-                true => format!("saturation: steady up to {load}"),
-                false => "saturation: steady up to there".to_owned(),
+                true => format!("steady up to {}", rounded(load)),
+                false => "steady up to there".to_owned(),
             },
             colour: if is_alone { GREY } else { colour },
             is_dotted: false,
@@ -223,12 +373,12 @@ fn saturations(modes: &[&[Sample]]) -> Vec<Mark> {
 }
 
 /// The bounds of all modes, each once, in the colour of the first mode that has it.
-fn bounds(modes: &[&[Sample]]) -> Vec<Mark> {
+fn bounds(modes: &[Mode]) -> Vec<Mark> {
     let is_alone = modes.len() < 2;
     let mut bounds: Vec<(f64, Colour, Vec<&str>)> = Vec::new();
     for (mode, &colour) in modes.iter().zip(COLOURS.iter().cycle()) {
-        let Some(load) = mode[0].bound else { continue };
-        let name = mode[0].routing.as_deref().unwrap_or("");
+        let Some(load) = mode.bound else { continue };
+        let name = mode.name.as_str();
         let colour = if is_alone { COLOURS[7] } else { colour };
         let known = bounds
             .iter_mut()
@@ -277,15 +427,21 @@ mod tests {
     fn sample(load: f64, latency: f64, saturated: bool) -> Sample {
         Sample {
             load,
+            seed: 1,
             accepted_load: load.min(0.7),
             saturated,
             latency_mean: Some(latency),
             latency_p99: Some(2.0 * latency),
             topology: "r1-32".to_owned(),
             traffic: "uniform".to_owned(),
-            seeds: 1,
+            cycle_ns: 1.25,
+            full_gbytes_per_second: Some(2.0),
             ..Sample::default()
         }
+    }
+
+    fn of_machine(all: &[Sample]) -> Vec<Mode> {
+        modes(all, Units::OfMachine)
     }
 
     #[test]
@@ -301,12 +457,16 @@ mod tests {
         let at = |saturated: &[bool]| {
             let loads = saturated.iter().zip([0.2, 0.4, 0.6]);
             let all: Vec<_> = loads.map(|(&is, load)| sample(load, 50.0, is)).collect();
-            saturation(&all)
+            saturation(&of_machine(&all)[0])
         };
         assert_eq!(at(&[false, false, true]), Saturation::Above(0.4));
         assert_eq!(at(&[false, true, false]), Saturation::Above(0.2));
         assert_eq!(at(&[true, true, true]), Saturation::Always);
         assert_eq!(at(&[false, false, false]), Saturation::Never);
+        let mut unsettled = [sample(0.2, 50.0, false), sample(0.4, 60.0, false)];
+        unsettled[1].state = "unsettled".to_owned();
+        let mode = &of_machine(&unsettled)[0];
+        assert_eq!(saturation(mode), Saturation::Above(0.2));
     }
 
     #[test]
@@ -316,11 +476,9 @@ mod tests {
             sample(0.4, 100.0, false),
             sample(0.6, 9e6, true),
         ];
-        assert_eq!(highest(&all), 250.0);
-        assert_eq!(
-            highest(&[sample(0.2, 50.0, false), sample(0.4, 4e3, false)]),
-            600.0
-        );
+        assert_eq!(highest(&of_machine(&all)), 250.0);
+        let all = [sample(0.2, 50.0, false), sample(0.4, 4e3, false)];
+        assert_eq!(highest(&of_machine(&all)), 600.0);
         assert_eq!(highest(&[]), 1.0);
     }
 
@@ -330,22 +488,54 @@ mod tests {
         let drawing = svg(&all).expect("a drawing");
         for words in [
             "r1-32: uniform traffic",
-            "past saturation: queues grow,",
+            "not known to be steady",
             "mean latency",
         ] {
             assert!(drawing.contains(words), "{words}");
         }
         let steady = svg(&all[..1]).expect("a drawing");
-        assert!(!steady.contains("past saturation") && !steady.contains("saturation: steady"));
-        assert!(drawing.contains("saturation: steady up to"));
-        let mut bands = all.to_vec();
-        bands[0].latency_mean_half_width_95 = Some(4.0);
+        assert!(!steady.contains("not known to be steady") && !steady.contains("steady up to"));
+        assert!(drawing.contains("steady up to"));
         assert!(!drawing.contains("95 % interval"));
-        assert!(
-            svg(&bands)
-                .expect("a drawing")
-                .contains("95 % interval over seeds")
-        );
         assert!(svg(&[]).is_err());
+    }
+
+    #[test]
+    fn seeds_of_a_load_are_one_point_with_an_interval() {
+        let mut all = [sample(0.2, 50.0, false), sample(0.2, 60.0, false)];
+        all[1].seed = 2;
+        let mode = &of_machine(&all)[0];
+        assert_eq!(mode.points.len(), 1);
+        let mean = mode.points[0].mean.expect("both have one");
+        assert_eq!(mean.mean, 55.0);
+        assert!(mean.half_width > 0.0);
+        let drawing = svg(&all).expect("a drawing");
+        assert!(drawing.contains("95 % interval over seeds"));
+        assert!(drawing.contains("means over 2 seeds"));
+    }
+
+    #[test]
+    fn several_networks_and_options_are_labelled_in_common_units() {
+        let mut all = [0.2, 0.4, 0.2, 0.4].map(|load| sample(load, 50.0, false));
+        for other in &mut all[2..] {
+            other.topology = "t3e-4x4x4".to_owned();
+            other.cycle_ns = 13.0;
+            other.full_gbytes_per_second = Some(0.5);
+            other.options = "message-bytes 8".to_owned();
+        }
+        let both = modes(&all, Units::Common);
+        assert_eq!(both[0].name, "r1-32, default options");
+        assert_eq!(both[1].name, "t3e-4x4x4, message-bytes 8");
+        assert_eq!(both[1].points[1].x, 0.2);
+        assert_eq!(both[1].points[0].mean.expect("it has one").mean, 650.0);
+        let drawing = svg(&all).expect("a drawing");
+        for words in [
+            "latency (ns)",
+            "GB/s",
+            "t3e-4x4x4, message-bytes 8",
+            "uniform traffic",
+        ] {
+            assert!(drawing.contains(words), "{words}");
+        }
     }
 }

@@ -1,5 +1,5 @@
-//! The points of a sweep as comma-separated values: what a plot needs is in them, so that it can be
-//! drawn again without simulating.
+//! The points of a sweep as comma-separated values: a row for each seed, with what was run, so that
+//! it can be drawn and compared without simulating again.
 
 use std::io::Read;
 
@@ -7,7 +7,7 @@ use phitwire::sim::direct::LatencySummary;
 use serde::Deserialize;
 use thiserror::Error;
 
-use super::measure::{Estimate, Measured};
+use super::measure::{Measured, SeedRun};
 
 /// What the points of a sweep have in common.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,17 +20,20 @@ pub struct Setting {
     pub options: String,
 }
 
-/// A point, as a plot needs it.
+/// One seed of a point, as a plot needs it.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 pub struct Sample {
     /// The load that was asked for.
     pub load: f64,
-    /// Its first seed.
+    /// Its seed.
     pub seed: u64,
     /// What arrived.
     pub accepted_load: f64,
-    /// Whether the network could not take what was offered, under any seed.
+    /// Whether the network could not take what was offered.
     pub saturated: bool,
+    /// `steady`, `unsettled` or `saturated`.
+    #[serde(default)]
+    pub state: String,
     /// Mean latency in cycles, if packets were measured.
     pub latency_mean: Option<f64>,
     /// 99th percentile of the latency.
@@ -50,17 +53,9 @@ pub struct Sample {
     pub options: String,
     /// Nanoseconds of a cycle.
     pub cycle_ns: f64,
-    /// Seeds of the point.
-    pub seeds: u64,
-    /// Half of the width of the 95 % interval of the mean latency.
+    /// GB/s of messages that a processor sends at a load of 1.
     #[serde(default)]
-    pub latency_mean_half_width_95: Option<f64>,
-    /// The same of the 99th percentile.
-    #[serde(default)]
-    pub latency_p99_half_width_95: Option<f64>,
-    /// The same of the accepted load.
-    #[serde(default)]
-    pub accepted_load_half_width_95: Option<f64>,
+    pub full_gbytes_per_second: Option<f64>,
 }
 
 /// Why values cannot be read.
@@ -72,8 +67,10 @@ pub enum SweepError {
     /// Names without values.
     #[error("there is no point in it")]
     Empty,
-    /// Points of another kind.
-    #[error("its points are of {0}, and those before of {1}")]
+    /// Points of different networks without what their units are in others.
+    #[error(
+        "its points are of {0}, and others of {1}: to draw both, each row needs `full_gbytes_per_second`, which this command writes"
+    )]
     Mixed(String, String),
     /// What is no number to draw.
     #[error("point {0} is not between loads of 0 and 1")]
@@ -81,44 +78,37 @@ pub enum SweepError {
 }
 
 impl Sample {
-    /// A point that was measured. Over several seeds its figures are their means, and it is
-    /// saturated if one of them is.
-    pub fn of(setting: &Setting, measured: &Measured) -> Self {
-        let report = &measured.report;
-        let latency = Some(report.latency_cycles).filter(|latency| latency.count > 0);
-        let over = measured.over_seeds;
-        let mean = |estimate: Estimate| estimate.mean;
-        let half = |estimate: Estimate| estimate.half_width;
-        let (means, slowest) = (
-            over.and_then(|over| over.latency_mean),
-            over.and_then(|over| over.latency_p99),
-        );
-        let accepted = over.map(|over| over.accepted_load);
-        Self {
-            load: measured.load.fraction(),
-            seed: report.seed,
-            accepted_load: accepted.map_or(report.accepted_load, mean),
-            saturated: report.saturated || over.is_some_and(|over| over.saturated > 0),
-            latency_mean: means.map(mean).or(latency.map(|latency| latency.mean)),
-            latency_p99: slowest
-                .map(mean)
-                .or(latency.map(|latency| latency.p99 as f64)),
-            routing: measured.routing.map(str::to_owned),
-            bound: measured.bound,
-            topology: setting.topology.clone(),
-            traffic: setting.traffic.clone(),
-            options: setting.options.clone(),
-            cycle_ns: measured.cycle.as_ps() as f64 / 1e3,
-            seeds: over.map_or(1, |over| over.seeds),
-            latency_mean_half_width_95: means.map(half),
-            latency_p99_half_width_95: slowest.map(half),
-            accepted_load_half_width_95: accepted.map(half),
-        }
+    /// The seeds of a point that was measured.
+    pub fn of<'a>(setting: &'a Setting, measured: &'a Measured) -> impl Iterator<Item = Self> + 'a {
+        measured.reports().map(move |report| {
+            let latency = Some(report.latency_cycles).filter(|latency| latency.count > 0);
+            Self {
+                load: measured.load.fraction(),
+                seed: report.seed,
+                accepted_load: report.accepted_load,
+                saturated: report.saturated,
+                state: report.state.name().to_owned(),
+                latency_mean: latency.map(|latency| latency.mean),
+                latency_p99: latency.map(|latency| latency.p99 as f64),
+                routing: measured.routing.map(str::to_owned),
+                bound: measured.bound,
+                topology: setting.topology.clone(),
+                traffic: setting.traffic.clone(),
+                options: setting.options.clone(),
+                cycle_ns: measured.cycle_ns(),
+                full_gbytes_per_second: Some(measured.full_gbytes_per_second()),
+            }
+        })
     }
 
-    /// Whether another point may be in the same drawing.
-    fn suits(&self, other: &Self) -> bool {
+    /// Whether another point has the same units, and may be drawn in them.
+    pub(super) fn suits(&self, other: &Self) -> bool {
         self.setting() == other.setting() && self.cycle_ns == other.cycle_ns
+    }
+
+    /// Whether it is known to be of a steady state.
+    pub(super) fn is_steady(&self) -> bool {
+        !self.saturated && self.state != "unsettled"
     }
 
     /// What its sweep is of, in one line.
@@ -131,7 +121,7 @@ impl Sample {
     }
 }
 
-/// Reads what [`csv()`] has written, of one sweep or of several after each other.
+/// Reads what [`csv()`] has written, of one sweep or of several.
 ///
 /// # Errors
 /// See [`SweepError`].
@@ -140,148 +130,172 @@ pub fn read(files: impl IntoIterator<Item = impl Read>) -> Result<Vec<Sample>, S
     for file in files {
         for row in csv::Reader::from_reader(file).into_deserialize::<Sample>() {
             let row = row?;
-            if let Some(first) = all.first().filter(|first| !first.suits(&row)) {
-                return Err(SweepError::Mixed(row.setting(), first.setting()));
-            }
             if !(0.0..=1.0).contains(&row.load) {
                 return Err(SweepError::Load(all.len() + 1));
             }
             all.push(row);
         }
     }
-    match all.is_empty() {
-        true => Err(SweepError::Empty),
-        false => Ok(all),
+    let first = all.first().ok_or(SweepError::Empty)?;
+    let other = all.iter().find(|row| !row.suits(first));
+    let has_no_units = |row: &&Sample| row.full_gbytes_per_second.is_none();
+    if let (Some(other), Some(_)) = (other, all.iter().find(has_no_units)) {
+        return Err(SweepError::Mixed(other.setting(), first.setting()));
     }
+    Ok(all)
 }
 
-/// The columns that every table has.
-const COLUMNS: [&str; 16] = [
+/// The columns before those of ways that routers choose.
+const COLUMNS: [&str; 21] = [
     "load",
     "seed",
     "trace_hash",
     "cycles",
+    "warmup_cycles",
+    "measure_cycles",
     "offered_load",
     "accepted_load",
+    "state",
     "saturated",
     "latency_min",
     "latency_mean",
     "latency_p50",
+    "latency_p90",
     "latency_p99",
     "latency_p99_9",
     "latency_max",
     "hops_mean",
     "phit_hops",
     "wall_seconds",
+    "routing",
 ];
-/// The columns of what a plot says around the curves.
-const ABOUT: [&str; 5] = ["topology", "traffic", "options", "cycle_ns", "seeds"];
-/// The columns of several seeds: means are in the columns of all tables then.
-const SPREAD: [&str; 4] = [
-    "latency_mean_half_width_95",
-    "latency_p99_half_width_95",
-    "accepted_load_half_width_95",
-    "seeds_saturated",
+/// The columns behind them: what was run, and the figures in units of all machines.
+const ABOUT: [&str; 19] = [
+    "bound",
+    "topology",
+    "traffic",
+    "options",
+    "cycle_ns",
+    "latency_mean_ns",
+    "latency_p50_ns",
+    "latency_p90_ns",
+    "latency_p99_ns",
+    "latency_p99_9_ns",
+    "full_gbytes_per_second",
+    "offered_gbytes_per_second",
+    "accepted_gbytes_per_second",
+    "jain",
+    "least_served",
+    "least_offered",
+    "least_source",
+    "most_served",
+    "command",
 ];
 
-/// All measurements as comma-separated values, with a line of names. Of several seeds,
-/// `accepted_load`, `latency_mean` and `latency_p99` are means over them; all else is the first's.
-pub fn csv(setting: &Setting, all: &[Measured]) -> String {
-    let has_ways = all.iter().any(|measured| measured.routing.is_some());
-    let has_bounds = all.iter().any(|measured| measured.bound.is_some());
-    let has_seeds = all.iter().any(|measured| measured.over_seeds.is_some());
-    let mut names: Vec<String> = COLUMNS.map(str::to_owned).to_vec();
-    if has_ways {
-        let mut others = all.iter().filter_map(|measured| measured.report.other_ways);
-        let other = others.next().map_or("other", |(other, _)| other);
-        names.extend(["routing".to_owned(), super::output::share_key(other)]);
-    }
-    if has_bounds {
-        names.push("bound".to_owned());
-    }
-    names.extend(ABOUT.map(str::to_owned));
-    if has_seeds {
-        names.extend(SPREAD.map(str::to_owned));
-    }
+/// All measurements as comma-separated values, with a line of names: a row for each seed, whose
+/// cells are that seed's own. `command` says how a seed of a point is run again.
+pub fn csv(
+    setting: &Setting,
+    all: &[Measured],
+    command: impl Fn(&Measured, u64) -> String,
+) -> String {
+    let mut others = all.iter().flat_map(Measured::reports);
+    let other = others.find_map(|report| report.other_ways);
+    let share = other.map(|(other, _)| super::output::share_key(other));
     let mut table = csv::Writer::from_writer(Vec::new());
+    let names = COLUMNS.into_iter().chain(share.as_deref()).chain(ABOUT);
     // Writing into memory fails only for rows of different lengths, and all have these columns.
-    let _ = table.write_record(&names);
+    let _ = table.write_record(names);
     for measured in all {
-        let (sample, report) = (Sample::of(setting, measured), &measured.report);
-        let mut row = figures(&sample, measured);
-        if has_ways {
-            let share = report.other_ways.map_or(0.0, |(_, share)| share);
-            row.extend([sample.routing.unwrap_or_default(), format!("{share:.4}")]);
+        for run in &measured.seeds {
+            let mut row = figures(measured, run);
+            if share.is_some() {
+                let share = run.report.other_ways.map_or(0.0, |(_, share)| share);
+                row.push(format!("{share:.4}"));
+            }
+            row.extend(about(setting, measured, run));
+            row.push(command(measured, run.report.seed));
+            let _ = table.write_record(&row);
         }
-        if has_bounds {
-            row.push(optional(measured.bound, 6));
-        }
-        row.extend([
-            sample.topology,
-            sample.traffic,
-            sample.options,
-            sample.cycle_ns.to_string(),
-            sample.seeds.to_string(),
-        ]);
-        if has_seeds {
-            row.extend([
-                optional(sample.latency_mean_half_width_95, 4),
-                optional(sample.latency_p99_half_width_95, 4),
-                optional(sample.accepted_load_half_width_95, 6),
-                measured
-                    .over_seeds
-                    .map_or(0, |over| over.saturated)
-                    .to_string(),
-            ]);
-        }
-        let _ = table.write_record(&row);
     }
     let text = table.into_inner().unwrap_or_default();
     String::from_utf8_lossy(&text).into_owned()
 }
 
 /// The cells of [`COLUMNS`].
-fn figures(sample: &Sample, measured: &Measured) -> Vec<String> {
-    let report = &measured.report;
-    let LatencySummary {
-        count,
-        min,
-        p50,
-        p99_9,
-        max,
-        ..
-    } = report.latency_cycles;
-    let cell = |value: u64| match count {
+fn figures(measured: &Measured, run: &SeedRun) -> Vec<String> {
+    let report = &run.report;
+    let latency = report.latency_cycles;
+    let cell = |value: u64| match latency.count {
         0 => String::new(),
         _ => value.to_string(),
     };
-    let p99 = match sample.seeds {
-        1 => optional(sample.latency_p99, 0),
-        _ => optional(sample.latency_p99, 3),
-    };
     vec![
-        sample.load.to_string(),
-        sample.seed.to_string(),
+        measured.load.fraction().to_string(),
+        report.seed.to_string(),
         format!("{:016x}", report.trace_hash),
         report.cycles.to_string(),
+        report.warmup_cycles.to_string(),
+        report.measure_cycles.to_string(),
         format!("{:.6}", report.offered_load),
-        format!("{:.6}", sample.accepted_load),
-        sample.saturated.to_string(),
-        cell(min),
-        optional(sample.latency_mean, 3),
-        cell(p50),
-        p99,
-        cell(p99_9),
-        cell(max),
+        format!("{:.6}", report.accepted_load),
+        report.state.name().to_owned(),
+        report.saturated.to_string(),
+        cell(latency.min),
+        match latency.count {
+            0 => String::new(),
+            _ => format!("{:.3}", latency.mean),
+        },
+        cell(latency.p50),
+        cell(latency.p90),
+        cell(latency.p99),
+        cell(latency.p99_9),
+        cell(latency.max),
         format!("{:.4}", report.hops_mean),
         report.phit_hops.to_string(),
-        format!("{:.3}", measured.wall_seconds),
+        format!("{:.3}", run.wall_seconds),
+        measured.routing.unwrap_or_default().to_owned(),
     ]
 }
 
-/// A number with so many decimals, or nothing.
-fn optional(value: Option<f64>, decimals: usize) -> String {
-    value.map_or_else(String::new, |value| format!("{value:.decimals$}"))
+/// The cells of [`ABOUT`], but for the command.
+fn about(setting: &Setting, measured: &Measured, run: &SeedRun) -> Vec<String> {
+    let report = &run.report;
+    let (cycle_ns, gbytes) = (measured.cycle_ns(), measured.full_gbytes_per_second());
+    let LatencySummary {
+        count,
+        mean,
+        p50,
+        p90,
+        p99,
+        p99_9,
+        ..
+    } = report.latency_cycles;
+    let mut row = vec![
+        measured
+            .bound
+            .map_or_else(String::new, |bound| format!("{bound:.6}")),
+        setting.topology.clone(),
+        setting.traffic.clone(),
+        setting.options.clone(),
+        cycle_ns.to_string(),
+    ];
+    let latencies = [mean, p50 as f64, p90 as f64, p99 as f64, p99_9 as f64];
+    row.extend(latencies.map(|cycles| match count {
+        0 => String::new(),
+        _ => format!("{:.1}", cycles * cycle_ns),
+    }));
+    let rates = [1.0, report.offered_load, report.accepted_load];
+    row.extend(rates.map(|load| format!("{:.6}", load * gbytes)));
+    let least = run.least_served.as_ref();
+    row.extend([
+        format!("{:.6}", report.fairness.jain),
+        format!("{:.6}", report.fairness.min),
+        least.map_or_else(String::new, |least| format!("{:.6}", least.offered)),
+        least.map_or_else(String::new, |least| least.source.clone()),
+        format!("{:.6}", report.fairness.max),
+    ]);
+    row
 }
 
 #[cfg(test)]
@@ -289,7 +303,7 @@ mod tests {
     use super::*;
 
     const HEAD: &str = "load,seed,accepted_load,saturated,latency_mean,latency_p99,routing,topology,\
-                        traffic,options,cycle_ns,seeds";
+                        traffic,options,cycle_ns";
 
     fn read_text(text: &str) -> Result<Vec<Sample>, SweepError> {
         read([text.as_bytes()])
@@ -297,8 +311,8 @@ mod tests {
 
     #[test]
     fn what_a_plot_needs_is_read() {
-        let rows = "0.5,1,0.49,false,100.5,200,\"adaptive, optimised\",t3e-2x2x2,uniform,,10,1\n\
-                    1,1,0.6,true,,,\"adaptive, optimised\",t3e-2x2x2,uniform,,10,1\n";
+        let rows = "0.5,1,0.49,false,100.5,200,\"adaptive, optimised\",t3e-2x2x2,uniform,,10\n\
+                    1,1,0.6,true,,,\"adaptive, optimised\",t3e-2x2x2,uniform,,10\n";
         let all = read_text(&format!("{HEAD}\n{rows}")).expect("good values");
         assert_eq!(all[0].routing.as_deref(), Some("adaptive, optimised"));
         assert_eq!(
@@ -311,7 +325,7 @@ mod tests {
     #[test]
     fn what_is_no_sweep_is_refused() {
         let row =
-            |load: &str, network: &str| format!("{load},1,0.4,false,1,2,,{network},uniform,,1,1\n");
+            |load: &str, network: &str| format!("{load},1,0.4,false,1,2,,{network},uniform,,1\n");
         let wrong = [
             (format!("{HEAD}\n"), "no point"),
             ("load,seed\n0.5,1\n".to_owned(), "missing field"),

@@ -7,6 +7,7 @@ mod journeys;
 mod loads;
 mod local;
 mod ready;
+mod saturation;
 mod stages;
 mod strangers;
 mod traces;

@@ -46,6 +46,21 @@ fn ready_topologies_are_right() {
 }
 
 #[test]
+fn a_name_that_can_be_generated_is_the_same_network_as_the_ready_one() {
+    let mut both = 0;
+    for (file, text) in READY {
+        let name = file.trim_end_matches(".toml");
+        let Some(Ok(generated)) = machine::generate(name) else {
+            continue;
+        };
+        let ready = machine::read(file, text).expect("a right one");
+        assert_eq!(*ready, *generated, "{name}");
+        both += 1;
+    }
+    assert!(both >= 3, "{both}");
+}
+
+#[test]
 #[expect(
     clippy::disallowed_methods,
     reason = "a test may look which files there are"

@@ -107,6 +107,9 @@ pub struct Config {
     pub warmup: Warmup,
     /// Cycles of the measurement.
     pub measure_cycles: u64,
+    /// A measurement that is unsettled is done again, twice as long, while it is not longer than
+    /// this: what came before is warm-up then.
+    pub most_measure_cycles: u64,
     /// Cycles after the measurement in which all measured packets have to arrive; what takes
     /// longer is saturated.
     pub drain_cycles: u64,
@@ -123,6 +126,7 @@ impl Default for Config {
             traffic: Traffic::default(),
             warmup: Warmup::Converge { limit: 50_000 },
             measure_cycles: 10_000,
+            most_measure_cycles: 0,
             drain_cycles: 50_000,
             faults: Vec::new(),
             traced: None,

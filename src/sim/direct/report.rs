@@ -14,6 +14,8 @@ pub struct LatencySummary {
     pub mean: f64,
     /// Median.
     pub p50: u64,
+    /// 90 of 100 packets were not slower.
+    pub p90: u64,
     /// 99 of 100 packets were not slower.
     pub p99: u64,
     /// 999 of 1,000 packets were not slower.
@@ -51,8 +53,55 @@ pub struct Fairness {
     pub min: f64,
     /// The source that could send most.
     pub max: f64,
+    /// The number of the source that could send least, among all terminals, and what it offered.
+    pub least: Option<(u64, f64)>,
     /// Jain's index over all sources that have something to send: 1 when all are equal.
     pub jain: f64,
+}
+
+/// Whether the measurement was of a steady state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum State {
+    /// The messages in the system neither rise nor fall beyond chance.
+    #[default]
+    Steady,
+    /// It is not known, or known not to be one.
+    Unsettled(Unsettled),
+    /// The network could not take what was offered.
+    Saturated,
+}
+
+/// Why a measurement is of no steady state, though not of a saturated network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unsettled {
+    /// Messages in the system became more or fewer.
+    Drift,
+    /// Too few cycles or messages to tell.
+    Short,
+}
+
+impl State {
+    /// In one word.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Steady => "steady",
+            Self::Unsettled(_) => "unsettled",
+            Self::Saturated => "saturated",
+        }
+    }
+
+    /// Why it is unsettled.
+    pub const fn reason(self) -> Option<&'static str> {
+        match self {
+            Self::Unsettled(Unsettled::Drift) => {
+                Some("the messages in the system still rise or fall")
+            }
+            Self::Unsettled(Unsettled::Short) => {
+                Some("too few cycles or messages to notice a shortfall of 5 %")
+            }
+            Self::Steady | Self::Saturated => None,
+        }
+    }
 }
 
 /// What a run found.
@@ -71,12 +120,16 @@ pub struct Report {
     /// Whether the warm-up ended because latency and accepted load stayed the same, or had a length
     /// given.
     pub converged: bool,
+    /// Bytes of messages that a terminal sends in a cycle at a full load.
+    pub bytes_per_cycle: f64,
     /// Phits per cycle and terminal of the packets born in the measurement.
     pub offered_load: f64,
     /// Phits per cycle and terminal that arrived in the measurement.
     pub accepted_load: f64,
     /// Whether the network could not take what was offered.
     pub saturated: bool,
+    /// Whether what was measured is a steady state.
+    pub state: State,
     /// Latencies of the packets born in the measurement; of a saturated network, which has no
     /// steady latency, those of the packets that arrived in the measurement.
     pub latency_cycles: LatencySummary,

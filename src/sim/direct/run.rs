@@ -1,5 +1,6 @@
 //! The phases of a run: warm up, measure, drain, empty.
 
+mod account;
 mod accounts;
 mod faults;
 mod measure;
@@ -13,15 +14,16 @@ use super::executor::{Executor, run_windows};
 use super::fault::Switch;
 use super::model::{CycleModel, DirectModel, Partitioned, PortUse, Terminal};
 use super::partition::Partition;
-use super::report::Report;
-use super::source::Births;
-use super::source::NEVER;
+use super::report::{Report, State};
+use super::source::{Births, NEVER};
+use super::steady::BATCHES;
 use super::tally::Tally;
 use super::watch::{Watch, Watcher};
 use super::witness::{Found, Witness};
 use crate::link::impair::Netem;
 use crate::net::End;
 use crate::sim::tap::Tap;
+use account::Account;
 
 /// Cycles between two looks at how a phase goes.
 const BATCH_CYCLES: u64 = 1_000;
@@ -102,6 +104,23 @@ struct Whereabouts {
     place: usize,
 }
 
+/// Reports how far a phase is, from its beginning on; its limit is in whole windows.
+fn progress_of(
+    progress: &mut impl FnMut(SimProgress),
+    phase: SimPhase,
+    limit: u64,
+) -> impl FnMut(u64) {
+    let mut tell = move |cycles| {
+        progress(SimProgress {
+            phase,
+            cycles,
+            limit,
+        });
+    };
+    tell(0);
+    tell
+}
+
 /// Sums of the stages' state, taken now and then.
 #[derive(Clone, Copy, Debug, Default)]
 struct StageSamples {
@@ -112,6 +131,8 @@ struct StageSamples {
 /// What is compared at the two ends of the measurement.
 struct Mark {
     tally: Tally,
+    /// Requests born and not sent.
+    waiting: u64,
     /// Messages born and not sent, replies included.
     backlog: u64,
     /// Phits sent by every port of every chip, by partition.
@@ -161,7 +182,7 @@ impl<M: CycleModel> Simulation<M> {
         let network = M::build_encoded(topology, config, options, netem, partitions)?;
         let mut simulation = Self::run_by(network, config);
         simulation.encoded = true;
-        let up = simulation.phase(executor, BRING_UP_CYCLES, |run, _| {
+        let up = simulation.phase(executor, BRING_UP_CYCLES, BATCH_CYCLES, |run, _| {
             all_up(&mut run.link_accounts())
         });
         if !up {
@@ -271,10 +292,34 @@ impl<M: CycleModel> Simulation<M> {
     ) -> Report {
         let progress = &mut progress;
         let converged = self.warm_up(executor, progress);
+        let mut cycles = self.config.measure_cycles;
+        let mut report = self.measure(executor, cycles, progress);
+        let most = self.config.most_measure_cycles;
+        while matches!(report.state, State::Unsettled(_)) && cycles.saturating_mul(2) <= most {
+            cycles *= 2;
+            report = self.measure(executor, cycles, progress);
+        }
+        report.converged = converged;
+        if !report.saturated && !self.drain(executor, progress) {
+            report.saturated = true;
+            report.state = State::Saturated;
+        }
+        self.empty(executor, progress, &mut report.violations);
+        self.finish(&mut report);
+        report
+    }
+
+    /// Measures for that many cycles from now on.
+    fn measure(
+        &mut self,
+        executor: &mut dyn Executor,
+        cycles: u64,
+        progress: &mut impl FnMut(SimProgress),
+    ) -> Report {
         let warmup_cycles = self.cycle;
-        let measured = warmup_cycles..warmup_cycles + self.rounded(self.config.measure_cycles);
+        let measured = warmup_cycles..warmup_cycles + self.rounded(cycles);
         for partition in &mut self.partitions {
-            partition.shared.measured = measured.clone();
+            partition.shared.begin_measurement(measured.clone());
         }
         if let Some(witness) = &mut self.witness {
             witness.since = warmup_cycles;
@@ -284,24 +329,22 @@ impl<M: CycleModel> Simulation<M> {
         }
         let before = self.mark();
         let mut samples = StageSamples::default();
-        self.phase(executor, self.config.measure_cycles, |run, cycles| {
-            progress(SimProgress {
-                phase: SimPhase::Measure,
-                cycles,
-                limit: run.config.measure_cycles,
-            });
+        let mut account = Account::new(self, &before);
+        let limit = self.rounded(cycles);
+        let batch = self.rounded(limit.div_ceil(BATCHES));
+        let mut tell = progress_of(progress, SimPhase::Measure, limit);
+        self.phase(executor, limit, batch.min(BATCH_CYCLES), |run, cycles| {
+            tell(cycles);
             run.sample(&mut samples);
+            if cycles - account.series.cycles() >= batch {
+                account.add(run, cycles);
+            }
             false
         });
+        account.end(self);
         let after = self.mark();
-        let mut report = self.measured(&before, &after, samples);
+        let mut report = self.measured((&before, &after), samples, &account);
         report.warmup_cycles = warmup_cycles;
-        report.converged = converged;
-        if !report.saturated {
-            report.saturated = !self.drain(executor, progress);
-        }
-        self.empty(executor, progress, &mut report.violations);
-        self.finish(&mut report);
         report
     }
 
@@ -317,6 +360,7 @@ impl<M: CycleModel> Simulation<M> {
         &mut self,
         executor: &mut dyn Executor,
         limit: u64,
+        batch: u64,
         mut look: impl FnMut(&Self, u64) -> bool,
     ) -> bool {
         let window = self.stride;
@@ -326,7 +370,7 @@ impl<M: CycleModel> Simulation<M> {
             let left = limit - (self.cycle - self.began);
             let quiet = self.break_links();
             let quiet = self.rounded(quiet);
-            let windows = left.min(self.rounded(BATCH_CYCLES)).min(quiet) / window;
+            let windows = left.min(self.rounded(batch)).min(quiet) / window;
             self.run_watched(executor, windows);
             if look(self, self.cycle - self.began) {
                 return true;
@@ -365,13 +409,9 @@ impl<M: CycleModel> Simulation<M> {
         let mut last = (Tally::default(), 0);
         let mut means: Option<(f64, f64)> = None;
         let mut same = 0;
-        let settled = self.phase(executor, limit, |run, cycles| {
-            let phase = SimPhase::Warmup;
-            progress(SimProgress {
-                phase,
-                cycles,
-                limit,
-            });
+        let mut tell = progress_of(progress, SimPhase::Warmup, self.rounded(limit));
+        let settled = self.phase(executor, limit, BATCH_CYCLES, |run, cycles| {
+            tell(cycles);
             let tally = run.tally();
             let interval = tally.since(&last.0);
             let length = cycles - last.1;
@@ -400,14 +440,10 @@ impl<M: CycleModel> Simulation<M> {
         progress: &mut impl FnMut(SimProgress),
     ) -> bool {
         let limit = self.config.drain_cycles;
+        let mut tell = progress_of(progress, SimPhase::Drain, self.rounded(limit));
         self.is_drained()
-            || self.phase(executor, limit, |run, cycles| {
-                let phase = SimPhase::Drain;
-                progress(SimProgress {
-                    phase,
-                    cycles,
-                    limit,
-                });
+            || self.phase(executor, limit, BATCH_CYCLES, |run, cycles| {
+                tell(cycles);
                 run.is_drained()
             })
     }
@@ -447,7 +483,6 @@ impl<M: CycleModel> Simulation<M> {
             patience += ENCODED_REST_CYCLES;
         }
         let mut limit = self.slowest * (2 * inside + replies) + patience;
-        let phase = SimPhase::Empty;
         let empty = |run: &Self| {
             let tally = run.tally();
             let at_rest = |p: &Partition<M>| p.terminals.iter().all(|t| t.is_at_rest());
@@ -458,12 +493,9 @@ impl<M: CycleModel> Simulation<M> {
         let mut left = None;
         while !done && left != Some(self.tally().arrived_phits) {
             left = Some(self.tally().arrived_phits);
-            done = self.phase(executor, limit, |run, cycles| {
-                progress(SimProgress {
-                    phase,
-                    cycles,
-                    limit,
-                });
+            let mut tell = progress_of(progress, SimPhase::Empty, self.rounded(limit));
+            done = self.phase(executor, limit, BATCH_CYCLES, |run, cycles| {
+                tell(cycles);
                 empty(run)
             });
             limit = patience;
@@ -482,7 +514,7 @@ impl<M: CycleModel> Simulation<M> {
         } else {
             4 * link
         };
-        self.phase(executor, rest, |run, _| {
+        self.phase(executor, rest, BATCH_CYCLES, |run, _| {
             run.encoded && run.links_amiss().is_empty()
         });
         self.check_now(violations);

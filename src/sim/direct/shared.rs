@@ -50,6 +50,16 @@ impl<M: CycleModel> Shared<M> {
         }
     }
 
+    /// What is born in this range is measured from now on, and nothing else.
+    pub(crate) fn begin_measurement(&mut self, measured: core::ops::Range<u64>) {
+        self.measured = measured;
+        self.tally.measured_sent = 0;
+        self.tally.measured_arrived = 0;
+        for latencies in [&mut self.latencies, &mut self.arrived_latencies] {
+            latencies.clear();
+        }
+    }
+
     /// The source of a terminal, which begins in cycle `begin`.
     pub(crate) fn source(&self, seed: u64, number: u64, begin: u64) -> Source {
         let silent = self.destinations.is_silent(number);
@@ -161,26 +171,115 @@ impl<M: CycleModel> Common<M> {
     }
 }
 
-/// Which request came last from a few sources, by keys of source and way: not everything that
-/// overtakes is noticed.
+/// Which request of each flow came last to a terminal. A flow is what the machine keeps in order:
+/// requests of one source that take one way.
+///
+/// A packet can be overtaken only by one that was under way at the same time, so that the flows of
+/// the requests that came last are enough: 256 of them, in pairs of which the older makes room.
+/// Flows whose keys are below 256 have a slot each.
 #[derive(Debug)]
-pub(crate) struct LastSeen(Box<[(u32, u32); LAST_SEEN]>);
+pub(crate) struct LastSeen {
+    pairs: Box<[[Seen; 2]; PAIRS]>,
+    /// The next request is held back until another of its flow has come, which then overtakes it.
+    #[cfg(test)]
+    swaps: Option<Option<(u32, u32)>>,
+}
 
-/// Sources that are kept, per terminal.
-const LAST_SEEN: usize = 32;
+/// The key of a flow, and the number of its last request.
+type Seen = (u32, u32);
+
+/// Pairs of flows that are known, per terminal.
+const PAIRS: usize = 128;
 
 impl LastSeen {
     /// Nobody seen.
     pub(crate) fn new() -> Self {
-        Self(Box::new([(u32::MAX, 0); LAST_SEEN]))
+        Self {
+            pairs: Box::new([[(u32::MAX, 0); 2]; PAIRS]),
+            #[cfg(test)]
+            swaps: None,
+        }
     }
 
     /// Whether a later request of the same key than number `sequence` has come before; numbers have
     /// the bits of `mask`.
     pub(crate) fn is_overtaken(&mut self, key: u32, sequence: u32, mask: u32) -> bool {
-        let place = (key.wrapping_mul(0x9e37_79b9) >> 27) as usize % LAST_SEEN;
-        let (last_key, last) = core::mem::replace(&mut self.0[place], (key, sequence));
+        #[cfg(test)]
+        let Some((key, sequence)) = self.swapped(key, sequence, mask) else {
+            return false;
+        };
+        self.check(key, sequence, mask)
+    }
+
+    fn check(&mut self, key: u32, sequence: u32, mask: u32) -> bool {
+        let spread = key ^ (key >> 16).wrapping_mul(0x9e37_79b9) >> 20;
+        let [newer, older] = &mut self.pairs[spread as usize % PAIRS];
+        if newer.0 != key {
+            core::mem::swap(newer, older);
+        }
+        let (last_key, last) = core::mem::replace(newer, (key, sequence));
         let ahead = sequence.wrapping_sub(last) & mask;
         last_key == key && (ahead == 0 || ahead > mask / 2)
+    }
+
+    /// What comes in the place of a request: nothing while it is held back, and the later one, which
+    /// is checked here, before the one that was.
+    #[cfg(test)]
+    fn swapped(&mut self, key: u32, sequence: u32, mask: u32) -> Option<(u32, u32)> {
+        match self.swaps {
+            Some(None) => {
+                self.swaps = Some(Some((key, sequence)));
+                None
+            }
+            Some(Some(held)) if held.0 == key => {
+                self.swaps = None;
+                self.check(key, sequence, mask);
+                Some(held)
+            }
+            _ => Some((key, sequence)),
+        }
+    }
+
+    /// Exchanges the next request with the next one after it of the same flow, as if that had
+    /// overtaken it.
+    #[cfg(test)]
+    pub(crate) fn swap_next(&mut self) {
+        self.swaps = Some(None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_overtakes_within_256_flows_is_seen() {
+        let mut seen = LastSeen::new();
+        for key in 0..256 {
+            assert!(!seen.is_overtaken(key, 10, u32::MAX));
+        }
+        for key in 0..256 {
+            assert!(!seen.is_overtaken(key, 12, u32::MAX), "{key}");
+            assert!(seen.is_overtaken(key, 11, u32::MAX), "{key}");
+        }
+    }
+
+    #[test]
+    fn the_flows_of_the_last_packets_are_known_whatever_their_keys() {
+        // Of 20 flows that come between two packets of another, with keys of 10,000 sources and
+        // 32 ways, few push that out.
+        let mut rng = crate::rng::Rng::new(1, 1);
+        let mut key = || rng.next_u64() as u32 & 0x001f_3fff;
+        let mut seen = LastSeen::new();
+        let mut found = 0;
+        for _ in 0..1_000 {
+            let flow = key();
+            seen.is_overtaken(flow, 2, u32::MAX);
+            for number in 0..20 {
+                seen.is_overtaken(key(), number, u32::MAX);
+            }
+            found += u32::from(seen.is_overtaken(flow, 1, u32::MAX));
+        }
+        assert!(found > 970, "{found}");
     }
 }

@@ -12,7 +12,7 @@ use super::run::{SimProgress, Simulation};
 use super::watch::Watcher;
 use super::witness::Found;
 use crate::link::impair::Netem;
-use crate::net::Network;
+use crate::net::{Network, NodeRef};
 use crate::sim::tap::Tap;
 
 /// What the links of a network are.
@@ -90,6 +90,9 @@ pub trait Simulator: Debug {
     /// See [`ConfigError`].
     fn bound(&self, network: &dyn Network, config: &Config) -> Result<Option<f64>, ConfigError>;
 
+    /// The network interface that a report counts under this number of a terminal.
+    fn source(&self, network: &dyn Network, terminal: u64) -> Option<NodeRef>;
+
     /// A network of this machine with the traffic of `config`, cut into this number of partitions,
     /// which makes no difference to what happens. Encoded links have been brought up.
     ///
@@ -125,6 +128,24 @@ impl<M: CycleModel> Simulator for Chosen<M> {
 
     fn bound(&self, network: &dyn Network, config: &Config) -> Result<Option<f64>, ConfigError> {
         M::bound(topology::<M>(network)?, config, &self.options)
+    }
+
+    fn source(&self, network: &dyn Network, terminal: u64) -> Option<NodeRef> {
+        let topology = topology::<M>(network).ok()?;
+        let nics = network.nodes().into_iter().filter_map(|node| match node {
+            NodeRef::Processor(nic) => Some(nic),
+            NodeRef::Chip(_) => None,
+        });
+        let nics: Vec<u32> = nics.collect();
+        let is_it = |&&nic: &&u32| {
+            let ports = 0..M::PORTS.min(64) as u8;
+            let mut numbers = ports.map(|port| M::terminal(topology, nic, port));
+            numbers.any(|number| number == Some(terminal))
+        };
+        // Numbers follow the order of the interfaces, but for those that are missing before.
+        let (before, from) = nics.split_at(terminal as usize % nics.len().max(1));
+        let found = from.iter().chain(before.iter().rev()).find(is_it);
+        found.map(|&nic| NodeRef::Processor(nic))
     }
 
     fn build(

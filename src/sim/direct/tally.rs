@@ -102,6 +102,11 @@ impl Latencies {
         }
     }
 
+    pub(crate) fn clear(&mut self) {
+        self.histogram.clear();
+        self.sum = 0;
+    }
+
     #[inline]
     pub(crate) fn record(&mut self, cycles: u64) {
         self.histogram.saturating_record(cycles);
@@ -113,6 +118,11 @@ impl Latencies {
             .add(&other.histogram)
             .expect("all histograms have the same bounds");
         self.sum += other.sum;
+    }
+
+    /// The lowest, if there is one.
+    pub(crate) fn min(&self) -> Option<u64> {
+        (!self.histogram.is_empty()).then(|| self.histogram.min())
     }
 
     /// How often each latency came, in cycles where others have nanoseconds.
@@ -136,6 +146,7 @@ impl Latencies {
             min: self.histogram.min(),
             mean: self.sum as f64 / count as f64,
             p50: self.histogram.value_at_quantile(0.5),
+            p90: self.histogram.value_at_quantile(0.9),
             p99: self.histogram.value_at_quantile(0.99),
             p99_9: self.histogram.value_at_quantile(0.999),
             max: self.histogram.max(),

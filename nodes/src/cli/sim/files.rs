@@ -78,7 +78,7 @@ pub(super) fn write(args: &SimArgs, network: &dyn Network, all: &[Measured]) -> 
     let setting = Setting {
         topology: network.name().to_owned(),
         traffic: args.traffic.to_string(),
-        options: args.own.alike(network),
+        options: args.given.chosen(all),
     };
     if let Some(file) = &args.hgrm {
         let name = |one: &Measured| match one.routing {
@@ -87,14 +87,16 @@ pub(super) fn write(args: &SimArgs, network: &dyn Network, all: &[Measured]) -> 
         };
         let rows = all
             .iter()
-            .map(|one| (name(one), &one.report.latency_counts));
+            .map(|one| (name(one), &one.first().report.latency_counts));
         hgrm::write(file, rows, 1.0).map_err(|(file, error)| cannot_write(&file, error))?;
     }
     if let Some(file) = &args.csv {
-        write(file, sweep::csv(&setting, all))?;
+        let command = |of: &Measured, seed| args.given.command(args, of, seed);
+        write(file, sweep::csv(&setting, all, command))?;
     }
     if let Some(file) = &args.plot {
-        let samples: Vec<_> = all.iter().map(|one| Sample::of(&setting, one)).collect();
+        let samples = all.iter().flat_map(|one| Sample::of(&setting, one));
+        let samples: Vec<_> = samples.collect();
         write(file, plot::svg(&samples)?)?;
     }
     Ok(())

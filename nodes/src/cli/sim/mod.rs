@@ -1,6 +1,7 @@
 //! `phitwire sim`: a network in virtual time.
 
 mod files;
+mod given;
 mod loads;
 mod own;
 mod point;
@@ -20,6 +21,7 @@ use phitwire::sim::direct::{
 use phitwire::sim::tap::Tap;
 use serde_json::{Map, Value};
 
+use given::GivenOptions;
 use loads::{Loads, parse_loads};
 use own::{OwnOptions, simulations};
 use point::Point;
@@ -34,6 +36,8 @@ use crate::sim::{Measured, measure, output, ready};
 
 /// Cycles of a phase at most: 20 minutes of virtual time.
 const MOST_CYCLES: u64 = 1_000_000_000_000;
+/// How many times as long as the default a measurement may become that nobody gave a length.
+const LONGEST: u64 = 8;
 
 /// Simulate a network in virtual time.
 ///
@@ -68,16 +72,19 @@ pub struct SimArgs {
     #[arg(long, value_name = "N",
           value_parser = clap::value_parser!(u64).range(0..=MOST_CYCLES))]
     warmup: Option<u64>,
-    /// Cycles of the measurement
-    #[arg(long, value_name = "N", default_value_t = Config::default().measure_cycles,
+    /// Cycles of the measurement [default: 10000, and up to 80000 until a steady state or saturation
+    /// is known]
+    #[arg(long, value_name = "N",
           value_parser = clap::value_parser!(u64).range(1..=MOST_CYCLES))]
-    measure: u64,
+    measure: Option<u64>,
     /// Cycles that the measured packets have to arrive in afterwards
     #[arg(long, value_name = "N", default_value_t = Config::default().drain_cycles,
           value_parser = clap::value_parser!(u64).range(0..=MOST_CYCLES))]
     drain: u64,
     #[command(flatten)]
     own: OwnOptions,
+    #[command(flatten)]
+    given: GivenOptions,
     /// Seed of everything random
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
@@ -104,7 +111,7 @@ pub struct SimArgs {
     #[command(flatten)]
     traced: SimTraceArgs,
     /// Print JSON: an object, or an array for several loads
-    #[arg(long, conflicts_with = "csv")]
+    #[arg(long)]
     json: bool,
     /// Write comma-separated values
     #[arg(long, value_name = "FILE")]
@@ -218,11 +225,21 @@ impl SimArgs {
                 },
             },
             warmup: self.warmup.map_or(defaults.warmup, Warmup::Cycles),
-            measure_cycles: self.measure,
+            measure_cycles: self.measure.unwrap_or(defaults.measure_cycles),
+            most_measure_cycles: match self.measure {
+                Some(_) => 0,
+                None => LONGEST * defaults.measure_cycles,
+            },
             drain_cycles: self.drain,
             faults: self.fault.clone(),
             traced: None,
         }
+    }
+
+    /// The lines above the points of a table.
+    fn heading(&self) -> String {
+        let broken = self.fault.iter().map(|fault| format!("with {fault}\n"));
+        format!("{}{}\n", broken.collect::<String>(), output::HEADING)
     }
 
     /// What does not change over the loads.
@@ -288,7 +305,10 @@ pub fn run(args: &SimArgs) -> miette::Result<ExitCode> {
     }
     files::write(args, network, &all)?;
     for measured in &all {
-        for fault in &measured.report.late_faults {
+        let mut late: Vec<_> = measured.reports().flat_map(|r| &r.late_faults).collect();
+        late.sort_unstable();
+        late.dedup();
+        for fault in late {
             let load = measured.load.fraction();
             complain(&format!(
                 "load {load}: `{fault}` begins after the end of the run: nothing broke"
@@ -296,7 +316,8 @@ pub fn run(args: &SimArgs) -> miette::Result<ExitCode> {
         }
     }
     let mut failed = false;
-    for violation in all.iter().flat_map(|m| &m.report.violations) {
+    let reports = all.iter().flat_map(Measured::reports);
+    for violation in reports.flat_map(|report| &report.violations) {
         complain(&format!("violation: {violation}"));
         failed = true;
     }
@@ -317,7 +338,7 @@ fn points(
 ) -> miette::Result<Option<Vec<Measured>>> {
     let people = !args.json;
     let wanted = |read: bool| read || files::are_left(args) || args.capture.is_some();
-    if people && !wanted(say(&format!("{}\n", output::HEADING))?) {
+    if people && !wanted(say(&args.heading())?) {
         return Ok(None);
     }
     let mut all: Vec<Measured> = Vec::new();
@@ -331,9 +352,20 @@ fn points(
         let about = args.about(network, machine, one);
         let config = args.config(machine, Load::FULL);
         let bound = one.bound(network, &config).into_diagnostic()?;
+        if let Some(name) = one.name().filter(|_| people)
+            && !wanted(shown.aside(|| say(&format!("{name}\n")))?)
+        {
+            return Ok(None);
+        }
         for &load in &args.load.all {
             let config = Config {
                 traced,
+                // What is traced is of the first measurement.
+                most_measure_cycles: if traced.is_some() {
+                    0
+                } else {
+                    config.most_measure_cycles
+                },
                 ..args.config(machine, load)
             };
             let point = Point::new(&shown, (all.len() + 1, number), one.name(), load);
@@ -370,6 +402,9 @@ fn points(
     }
     drop(shown);
     let mut rest = String::new();
+    if people {
+        rest.extend(all.iter().filter_map(output::warning));
+    }
     if people && !args.load.is_sweep {
         for measured in &all {
             rest.push_str(&format!("\n{}", output::details(measured)));

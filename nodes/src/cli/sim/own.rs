@@ -76,20 +76,4 @@ impl OwnOptions {
         let chosen = (own.choose)(given).map_err(|error| miette!("{error}"))?;
         Ok((*own, chosen))
     }
-
-    /// What was chosen for all curves of a network alike, for the title of a plot.
-    pub(super) fn alike(&self, network: &dyn Network) -> String {
-        let mut own = self
-            .0
-            .iter()
-            .filter(|(machine, _)| (machine.is_of)(network));
-        let given = own
-            .next()
-            .into_iter()
-            .flat_map(|(_, given)| given.one_each());
-        let given: Vec<_> = given
-            .map(|(name, value)| format!("{name} {value}"))
-            .collect();
-        given.join(", ")
-    }
 }

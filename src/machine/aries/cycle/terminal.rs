@@ -356,6 +356,12 @@ impl model::Terminal<Aries> for Terminal {
 
 #[cfg(test)]
 impl Terminal {
+    /// Exchanges the next request with the next one after it of the same source.
+    pub(super) fn swap_next(&mut self) {
+        let seen = self.last_seen.as_mut();
+        seen.expect("requests keep their order").swap_next();
+    }
+
     /// Expects, or does not expect, that requests of a source come in their order.
     pub(super) fn expect_order(&mut self, order: Option<Order>) {
         self.last_seen = order.map(|order| (order, LastSeen::new()));

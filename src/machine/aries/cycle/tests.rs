@@ -483,6 +483,12 @@ mod canaries {
     }
 
     #[test]
+    fn two_requests_exchanged_on_one_way_are_noticed() {
+        let violations = spoiled(Routing::Ordered, |part| part.terminals[0].swap_next());
+        assert_eq!(violations, [Violation::Overtaken(1)]);
+    }
+
+    #[test]
     fn packets_out_of_order_are_seen_to_overtake() {
         let violations = |routing, order| {
             spoiled(routing, |part| {

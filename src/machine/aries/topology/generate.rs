@@ -119,12 +119,11 @@ pub enum DragonflySpecError {
 }
 
 impl DragonflySpec {
-    /// `aries-9x4x2x4:16`: groups, chassis, blades, NICs and, if given, links between each pair of
-    /// groups, with all 15 black ports in use, as far as they can be shared out evenly, and else
-    /// the defaults; `None` for other names.
+    /// `aries-9x4x2x4:16` or `aries-9x4x2x4-16`: groups, chassis, blades, NICs and, if given, links
+    /// between each pair of groups, and else the defaults; `None` for other names.
     pub fn named(name: &str) -> Option<Self> {
         let shape = name.strip_prefix("aries-")?;
-        let (shape, links) = match shape.split_once(':') {
+        let (shape, links) = match shape.split_once([':', '-']) {
             Some((shape, links)) => (shape, Some(links.parse().ok()?)),
             None => (shape, None),
         };
@@ -136,9 +135,6 @@ impl DragonflySpec {
             nics: parts.next()?.parse().ok()?,
         };
         parts.next().is_none().then(|| Self {
-            name: name.replace(':', "-"),
-            black_links: (shape.chassis > 1)
-                .then(|| BLACK_PORTS / (shape.chassis - 1).min(BLACK_PORTS)),
             shape,
             global_links: links,
             ..Self::default()
@@ -169,6 +165,10 @@ impl DragonflySpec {
                 nics,
             } = self.shape;
             network.name = format!("aries-{groups}x{chassis}x{blades}x{nics}");
+            // Two networks of one shape are told apart, and each name makes its network again.
+            if generator.global_links != Generator::default_global_links(&self.shape) {
+                network.name += &format!("-{}", generator.global_links);
+            }
         }
         network.links = generator.links(&network.shape, &[]);
         Ok(network)

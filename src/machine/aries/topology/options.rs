@@ -227,7 +227,7 @@ mod tests {
         }
         let network = generate(&given).expect("a network");
         let summary =
-            "aries-3x2x2x2: dragonfly, 3 groups of 2 x 2 blades, 12 routers, 24 NICs, 60 links";
+            "aries-3x2x2x2-4: dragonfly, 3 groups of 2 x 2 blades, 12 routers, 24 NICs, 60 links";
         assert_eq!(network.summary(), summary);
         let counted = network.inventory().expect("it is counted of a dragonfly");
         assert!(counted.contains("12X active optical cables"));

@@ -7,7 +7,8 @@ use super::terminal::Terminal;
 use super::{BlackWidow, BlackWidowOptions, Format, destinations};
 use crate::link::LinkConfig;
 use crate::link::impair::Netem;
-use crate::machine::blackwidow::route::registers::{PORTS, PortKind};
+use crate::machine::blackwidow::route::decision::{ChipPorts, TileRoutes};
+use crate::machine::blackwidow::route::registers::{ChipRegisters, PORTS, PortKind};
 use crate::machine::blackwidow::router::Yarc;
 use crate::machine::blackwidow::topology::{ClosWiring, FoldedClos};
 use crate::net::{Link, PlanError, Runtime};
@@ -202,12 +203,22 @@ fn shared(topology: &FoldedClos, config: &Config, destinations: Destinations) ->
         request_phits: write_phits(usize::from(traffic.message_bytes)),
         outstanding: (topology.settings.outstanding / u32::from(topology.slices.max(1))).max(1),
         seal: Seal::Key,
-        hashed_ways: topology.chips.iter().any(|chip| {
-            chip.routers
-                .iter()
-                .any(|router| router.registers.table.iter().any(|e| e.ports != 0))
-        }),
+        deciding_hash_bits: deciding_hash_bits(&topology.all_chip_registers()),
     };
     let births = Births::new(traffic, BlackWidow::message_phits(traffic), [1, 1]);
     Shared::new(births, destinations, traffic.request_reply, format)
+}
+
+/// The hash bits that decide the way of a packet somewhere in the network.
+fn deciding_hash_bits(chips: &[ChipRegisters]) -> u16 {
+    let of_tile = |chip: &ChipRegisters| {
+        let ports = ChipPorts::new(chip);
+        let tiles = chip.tiles.iter().enumerate();
+        let routes = tiles.filter_map(|(port, tile)| {
+            let routes = TileRoutes::new(port as u8, tile.as_ref()?, ports);
+            Some(routes.deciding_hash_bits())
+        });
+        routes.fold(0, |all, bits| all | bits)
+    };
+    chips.iter().map(of_tile).fold(0, |all, bits| all | bits)
 }

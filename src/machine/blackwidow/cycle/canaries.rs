@@ -166,18 +166,39 @@ fn requests_that_take_different_ways_are_seen_to_overtake() {
     // Told that hash bits do not decide the way, the checker expects requests that they part to
     // stay in order.
     let topology = ranked(64, "2");
-    let violations = |hashed_ways| {
+    let violations = |knows_ways| {
         let mut config = config(700_000);
         config.traffic.pattern = "bit-complement".parse().unwrap();
         let mut simulation = simulation(&topology, &config, 1);
         let shared = &mut simulation.partitions_mut()[0].shared;
-        assert!(shared.format.hashed_ways);
-        shared.format.hashed_ways = hashed_ways;
+        assert_ne!(shared.format.deciding_hash_bits, 0);
+        if !knows_ways {
+            shared.format.deciding_hash_bits = 0;
+        }
         simulation.run(&mut Serial, |_| {}).violations
     };
     assert_eq!(violations(true), []);
     let overtaken = |v: &Violation| matches!(v, Violation::Overtaken(_));
     assert!(has(&violations(false), overtaken));
+}
+
+#[test]
+fn two_requests_exchanged_on_one_way_are_noticed() {
+    // One router under the default traffic, and Clos networks whose uplinks hash bits choose: there
+    // a processor sends to one other, so that two of a way are soon behind each other.
+    for (topology, pattern) in [
+        (yarc(), "uniform"),
+        (clos(64), "bit-complement"),
+        (ranked(64, "2"), "bit-complement"),
+    ] {
+        let mut config = config(300_000);
+        config.traffic.pattern = pattern.parse().unwrap();
+        let mut simulation = simulation(&topology, &config, 1);
+        simulation.run_windows(50);
+        simulation.partitions_mut()[0].terminals[5].swap_next();
+        let violations = simulation.run(&mut Serial, |_| {}).violations;
+        assert_eq!(violations, [Violation::Overtaken(1)], "{pattern}");
+    }
 }
 
 #[test]

@@ -56,8 +56,8 @@ pub struct Format {
     /// Requests that a processor may have outstanding in a slice when it waits for replies.
     outstanding: u32,
     seal: Seal,
-    /// Whether the hash bits decide the way of a request, and with it which requests stay in order.
-    pub(super) hashed_ways: bool,
+    /// Hash bits that decide the way of a request, and with it which requests stay in order.
+    pub(super) deciding_hash_bits: u16,
 }
 
 impl CycleModel for BlackWidow {

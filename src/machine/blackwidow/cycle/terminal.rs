@@ -28,7 +28,7 @@ pub struct Terminal {
     pace: Pace,
     /// Requests that were not answered, where they are.
     outstanding: u32,
-    /// By source and hash bits.
+    /// By source and way.
     last_seen: LastSeen,
 }
 
@@ -107,8 +107,8 @@ impl Terminal {
             self.outstanding = self.outstanding.saturating_sub(1);
         }
         if name.vc == Vc::Request {
-            let hash = if shared.format.hashed_ways { hash } else { 0 };
-            tally.overtaken += u64::from(self.is_overtaken(name, hash));
+            let way = hash & shared.format.deciding_hash_bits;
+            tally.overtaken += u64::from(self.is_overtaken(name, way));
             if shared.request_reply {
                 tally.replies_made += 1;
                 self.common.replies.push_back((now + 1, name.reply()));
@@ -120,9 +120,9 @@ impl Terminal {
         shared.message_arrived(born, now);
     }
 
-    /// Whether a later request of the same source and hash bits has come before.
-    fn is_overtaken(&mut self, name: Name, hash: u16) -> bool {
-        let key = u32::from(name.source) | u32::from(hash) << 16;
+    /// Whether a later request of the same source and way has come before.
+    fn is_overtaken(&mut self, name: Name, way: u16) -> bool {
+        let key = u32::from(name.source) | u32::from(way) << 16;
         let last_seen = &mut self.last_seen;
         last_seen.is_overtaken(key, name.sequence, CONTENT_MASK)
     }
@@ -311,6 +311,14 @@ impl model::Terminal<BlackWidow> for Terminal {
 
     fn is_receiving(&self) -> bool {
         self.assembly.is_open()
+    }
+}
+
+#[cfg(test)]
+impl Terminal {
+    /// Exchanges the next request with the next one after it of the same source and way.
+    pub(super) fn swap_next(&mut self) {
+        self.last_seen.swap_next();
     }
 }
 

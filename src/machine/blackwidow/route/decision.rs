@@ -196,6 +196,22 @@ impl TileRoutes {
         Decision::Refused(Refusal::Unroutable)
     }
 
+    /// The hash bits of the second phit that decide where packets from this tile leave: two packets
+    /// that differ in others only go the same way. A modulus that is a power of two sees as many
+    /// low bits of the hash as it has, any other all of them.
+    pub fn deciding_hash_bits(&self) -> u16 {
+        let mut all = 0;
+        for (index, entry) in self.entries.iter().enumerate() {
+            if self.entries_in_use >> index & 1 != 0 && entry.spread > 1 {
+                all |= match entry.spread.is_power_of_two() {
+                    true => u16::from(entry.spread) - 1,
+                    false => 0xff,
+                };
+            }
+        }
+        (all & 0xff) << self.hash_shift & 0x7fff
+    }
+
     /// How a decision for such a packet comes about.
     pub fn explain(&self, request: RouteRequest) -> Explanation {
         let destination = request.destination & 0x7fff;

@@ -355,6 +355,12 @@ impl Terminal {
         (0..credits).for_each(|_| self.credits.take(vc));
     }
 
+    /// Exchanges the next request with the next one after it of the same source.
+    pub(super) fn swap_next(&mut self) {
+        let seen = self.last_seen.as_mut();
+        seen.expect("requests keep their order").swap_next();
+    }
+
     /// Expects that requests of a source come in their order.
     pub(super) fn expect_order(&mut self) {
         self.last_seen = Some(LastSeen::new());

@@ -553,6 +553,12 @@ mod canaries {
     }
 
     #[test]
+    fn two_requests_exchanged_on_one_way_are_noticed() {
+        let violations = spoiled(DETERMINISTIC, |part| part.terminals[0].swap_next());
+        assert_eq!(violations, [Violation::Overtaken(1)]);
+    }
+
+    #[test]
     fn packets_of_adaptive_ways_are_seen_to_overtake() {
         let expect_order = |part: &mut Partition<T3e>| {
             part.terminals.iter_mut().for_each(Terminal::expect_order);

@@ -132,8 +132,7 @@ fn accepted(torus: &Torus, load: Load, run: Run, seed: u64) -> Result<f64, Strin
         warmup: Warmup::Cycles(run.warmup),
         measure_cycles: run.clocks,
         drain_cycles: 0,
-        faults: Vec::new(),
-        traced: None,
+        ..Config::default()
     };
     let options = T3eOptions {
         adaptive: Some(true),

@@ -155,6 +155,7 @@ impl<M: CycleModel> Simulation<M> {
         };
         Mark {
             tally,
+            waiting,
             backlog: waiting + tally.replies_made - tally.replies_sent,
             ports: self
                 .partitions

@@ -2,19 +2,23 @@
 
 use super::super::model::{CycleModel, Lanes as _, PortUse, Terminal};
 use super::super::partition::Partition;
-use super::super::report::{Fairness, LinkUse, Report, StageUse};
+use super::super::report::{Fairness, LinkUse, Report, StageUse, State};
 use super::super::tally::{Latencies, Tally};
+use super::account::Account;
 use super::{Mark, Simulation, StageSamples};
 use crate::sim::TraceHash;
 
 /// Part of the packets born by which the source queues may grow without saturation.
 const GROWTH: f64 = 0.02;
-/// Part of the packets born by which arrivals may fall behind without saturation.
-const BEHIND: f64 = 0.05;
 
 impl<M: CycleModel> Simulation<M> {
     /// What the measurement itself says.
-    pub(super) fn measured(&self, before: &Mark, after: &Mark, samples: StageSamples) -> Report {
+    pub(super) fn measured(
+        &self,
+        (before, after): (&Mark, &Mark),
+        samples: StageSamples,
+        account: &Account,
+    ) -> Report {
         let cycles = self.cycle - self.began;
         let tally = after.tally.since(&before.tally);
         let growth = after.backlog as f64 - before.backlog as f64;
@@ -22,14 +26,15 @@ impl<M: CycleModel> Simulation<M> {
         let message = self.message_phits() as f64;
         let born = tally.requests_sent as f64 + growth + tally.replies_sent as f64
             - tally.replies_made as f64;
-        // Arrivals fall behind births while queues inside the network grow. They also do if the
-        // warm-up was too short to fill it, which is not meant: by Little's law this many messages
-        // are inside when it is full.
         let latency = tally.latency_cycles as f64 / tally.latency_packets.max(1) as f64;
-        let full = born / cycles as f64 * latency;
-        let inside = before.tally.requests_sent as f64 - before.tally.latency_packets as f64;
-        let behind = born - tally.latency_packets as f64;
-        let falls_behind = inside > full / 2.0 && behind > BEHIND * born + 4.0 * born.sqrt();
+        let parts = self.partitions.iter();
+        let least = parts
+            .filter_map(|part| part.shared.arrived_latencies.min())
+            .min();
+        let state = match growth > GROWTH * born + self.senders as f64 {
+            true => State::Saturated,
+            false => account.series.state(latency, least.unwrap_or(0)),
+        };
         let hops = after.hops - before.hops;
         let chips = self.kinds.len() / M::PORTS;
         let stage = |i: usize| StageUse {
@@ -40,9 +45,13 @@ impl<M: CycleModel> Simulation<M> {
         let mut report = Report {
             seed: self.config.seed,
             measure_cycles: cycles,
+            bytes_per_cycle: f64::from(self.config.traffic.message_bytes)
+                * M::Direct::TERMINAL_LANES as f64
+                / message,
             offered_load: born * message / per_terminal,
             accepted_load: tally.arrived_phits as f64 / per_terminal,
-            saturated: falls_behind || growth > GROWTH * born + self.senders as f64,
+            saturated: state == State::Saturated,
+            state,
             input_queues: stage(0),
             row_buffers: stage(1),
             column_buffers: stage(2),
@@ -52,7 +61,26 @@ impl<M: CycleModel> Simulation<M> {
             ..Report::default()
         };
         self.use_of_links(before, after, cycles, &mut report);
+        report.fairness.least = self.least_served(before, after, account);
         report
+    }
+
+    /// The terminal that sent least of those that have something to send, and what it offered.
+    fn least_served(&self, before: &Mark, after: &Mark, account: &Account) -> Option<(u64, f64)> {
+        let sent = before.terminals.iter().zip(&after.terminals);
+        let parts = self.partitions.iter().zip(sent.zip(&account.births));
+        let all = parts.flat_map(|(partition, ((before, after), births))| {
+            let silent = |number| partition.shared.destinations.is_silent(number);
+            let terminals = partition.terminals.iter().zip(before.iter().zip(after));
+            terminals
+                .zip(births)
+                .map(|((t, (before, after)), &born)| (after - before, t.common().number, born))
+                .filter(move |&(_, number, _)| !silent(number))
+        });
+        let (_, number, born) = all.min()?;
+        let cycles = (self.cycle - self.began).max(1) as f64 * M::Direct::TERMINAL_LANES as f64;
+        let offered = (born * self.message_phits()) as f64 / cycles;
+        Some((number, offered))
     }
 
     fn use_of_links(&self, before: &Mark, after: &Mark, cycles: u64, report: &mut Report) {
@@ -107,16 +135,28 @@ impl<M: CycleModel> Simulation<M> {
         let served = served.into_iter().map(|(_, phits)| phits as f64 / width);
         report.served = served.collect();
         report.ejection_links = ejection.summary(width);
-        let arrived = after.tally.since(&before.tally).arrived_phits.max(1) as f64;
-        report.hops_by_kind = M::LINK_KINDS
-            .iter()
-            .zip(&uses)
-            .map(|(&kind, uses)| (kind, uses.sum as f64 / arrived))
-            .collect();
+        report.hops_by_kind = Self::hops_by_kind(before, after, &uses);
         let links = M::LINK_KINDS.iter().zip(uses);
         report.links = links
             .map(|(&kind, uses)| (kind, uses.summary(cycles as f64)))
             .collect();
+    }
+
+    /// Links of each kind that a phit passed, over the measurement. Phits pass links before they
+    /// arrive: nothing is said until as many have arrived as are on their way.
+    fn hops_by_kind(before: &Mark, after: &Mark, uses: &[Uses]) -> Vec<(&'static str, f64)> {
+        let arrived = after.tally.since(&before.tally).arrived_phits;
+        let inside = after
+            .tally
+            .sent_phits
+            .saturating_sub(after.tally.arrived_phits);
+        if arrived == 0 || arrived < inside {
+            return Vec::new();
+        }
+        let kinds = M::LINK_KINDS.iter().zip(uses);
+        kinds
+            .map(|(&kind, uses)| (kind, uses.sum as f64 / arrived as f64))
+            .collect()
     }
 
     /// What the whole run says.
@@ -225,6 +265,11 @@ impl Uses {
         } else {
             sum * sum / (self.count as f64 * self.squares as f64)
         };
-        Fairness { min, max, jain }
+        Fairness {
+            min,
+            max,
+            least: None,
+            jain,
+        }
     }
 }

@@ -1,0 +1,78 @@
+//! Where networks saturate, against closed forms: what the links that everybody needs can carry.
+
+use crate::catalogue::Given;
+use crate::machine::{self, MACHINES};
+use crate::sim::direct::{Config, Links, Load, Report, Serial, State, Traffic, Warmup};
+
+/// A network of that name under the pattern, with these options of its machine.
+fn run(name: &str, pattern: &str, load: f64, options: &[(&'static str, &str)]) -> Report {
+    let network = machine::generate(name).expect(name).expect(name);
+    let mut simulations = MACHINES.iter().filter_map(|machine| machine.simulation);
+    let simulation = simulations.find(|of| (of.is_of)(&*network)).expect(name);
+    let mut given = Given::default();
+    for &(name, value) in options {
+        given.add(name, vec![value.to_owned()]);
+    }
+    let chosen = (simulation.choose)(&given).expect("good options");
+    let config = Config {
+        traffic: Traffic {
+            pattern: pattern.parse().expect(pattern),
+            load: Load::from_millionths((load * 1e6) as u32).expect("a load"),
+            message_bytes: simulation.message_bytes,
+            ..Traffic::default()
+        },
+        warmup: Warmup::Cycles(4_000),
+        measure_cycles: 4_000,
+        most_measure_cycles: 32_000,
+        ..Config::default()
+    };
+    let built = chosen[0].build(&*network, &config, Links::Direct, 1, &mut Serial);
+    let report = built.expect(name).run(&mut Serial, &mut |_| {});
+    assert_eq!(report.violations, [], "{name} {pattern}");
+    report
+}
+
+/// What a network takes of a full load is at most `bound`, and at least that part of it; well below
+/// that part it is steady, and takes all.
+fn saturates_below(
+    bound: f64,
+    part: f64,
+    (name, pattern): (&str, &str),
+    options: &[(&'static str, &str)],
+) {
+    let full = run(name, pattern, (2.0 * bound).min(1.0), options);
+    assert_eq!(full.state, State::Saturated, "{name} {full:?}");
+    let accepted = full.accepted_load;
+    assert!(accepted <= 1.01 * bound, "{name}: {accepted} of {bound}");
+    assert!(accepted >= part * bound, "{name}: {accepted} of {bound}");
+    let below = run(name, pattern, 0.8 * part * bound, options);
+    assert_eq!(below.state, State::Steady, "{name} {below:?}");
+    let short = below.offered_load - below.accepted_load;
+    assert!(short.abs() < 0.03 * below.offered_load, "{name} {below:?}");
+}
+
+#[test]
+fn a_clos_with_a_hot_spot_takes_what_one_port_does() {
+    // 63 processors of 64 send to one, whose link carries a phit per cycle.
+    saturates_below(1.0 / 63.0, 0.95, ("r2-64", "hotspot:0:100"), &[]);
+}
+
+#[test]
+fn a_dragonfly_under_the_adversary_takes_what_the_links_between_two_groups_do() {
+    // Eight NICs of two flits per cycle each, and four links to the one group that all send to.
+    let (name, pattern) = ("aries-3x1x4x2:4", "group-adversarial");
+    let options = [("routing", "minimal")];
+    let full = run(name, pattern, 1.0, &options);
+    let blue = full.links.iter().find(|(kind, _)| *kind == "blue");
+    // As fast as the description says that they are, less the tenth flit.
+    let rate = blue.expect("blue links").1.max;
+    assert!((0.75..=0.9001).contains(&rate), "{rate}");
+    saturates_below(4.0 * rate / 16.0, 0.85, (name, pattern), &options);
+}
+
+#[test]
+fn a_ring_whose_packets_go_half_round_takes_half() {
+    // Four hops of each of eight processors over sixteen links: half of a link's rate for each.
+    let options = [("routing", "deterministic")];
+    saturates_below(0.5, 0.8, ("t3e-8x1x1", "grid-opposite"), &options);
+}
