@@ -243,6 +243,12 @@ impl<C: ChipCore> Node for Chip<C> {
         self.on_link(now, port.into(), |link| link.handle_frame(now, bytes));
     }
 
+    fn stood_still(&mut self, now: Time, span: Duration) {
+        for port in bits(self.links.in_use()) {
+            self.on_link(now, port, |link| link.stood_still(now, span));
+        }
+    }
+
     fn advance(&mut self, now: Time) {
         if self.watches {
             self.see(now);

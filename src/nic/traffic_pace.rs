@@ -1,7 +1,7 @@
 //! When the messages of a run with a rate are due.
 
 use crate::rng::Rng;
-use crate::time::Time;
+use crate::time::{Duration, Time};
 
 const PS_PER_SECOND: u128 = 1_000_000_000_000;
 
@@ -37,6 +37,9 @@ pub(crate) struct Pace {
     owed: u64,
     /// And those that never will be.
     dropped: u64,
+    /// For how long the process stood still, which the time here contains: what was due then is
+    /// owed, or dropped.
+    standstill: Duration,
 }
 
 impl Pace {
@@ -54,16 +57,23 @@ impl Pace {
             next: first,
             owed: 0,
             dropped: 0,
+            standstill: Duration::ZERO,
         }
     }
 
     /// Lets time pass until `now`, and answers how many messages may be issued.
     #[inline]
     pub(crate) fn owed(&mut self, now: Time) -> u64 {
+        let now = now + self.standstill;
         if now >= self.next {
             self.fall_due(now);
         }
         self.owed
+    }
+
+    /// The process stood still for `span`, which the times handed in from now on do not contain.
+    pub(crate) fn stood_still(&mut self, span: Duration) {
+        self.standstill = self.standstill + span;
     }
 
     fn fall_due(&mut self, now: Time) {
@@ -91,7 +101,8 @@ impl Pace {
     /// that are owed says itself when it is over.
     #[inline]
     pub(crate) fn next_issue(&self) -> Option<Time> {
-        (self.owed == 0).then_some(self.next)
+        let next = self.next.as_ps().saturating_sub(self.standstill.as_ps());
+        (self.owed == 0).then_some(Time::from_ps(next))
     }
 
     /// The source issues nothing from `end` on: what it owes then it never issues.

@@ -8,6 +8,7 @@ mod loads;
 mod local;
 mod ready;
 mod stages;
+mod standstill;
 mod strangers;
 mod traces;
 

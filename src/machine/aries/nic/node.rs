@@ -437,6 +437,11 @@ impl Node for AriesNic {
         }
     }
 
+    fn stood_still(&mut self, now: Time, span: Duration) {
+        self.link.stood_still(now, span);
+        self.interface.stood_still(now, span);
+    }
+
     fn advance(&mut self, now: Time) {
         self.now = now;
         self.link.handle_timers(now);

@@ -460,6 +460,14 @@ impl Node for BlackWidowNic {
         }
     }
 
+    fn stood_still(&mut self, now: Time, span: Duration) {
+        for port in &mut self.ports {
+            port.link.stood_still(now, span);
+        }
+        self.requester.stood_still(now, span);
+        self.runs.stood_still(now, span);
+    }
+
     fn advance(&mut self, now: Time) {
         self.now = now;
         self.requester.outstanding.slab.advance(now);

@@ -180,6 +180,11 @@ impl Node for Pe {
         self.take_messages(now);
     }
 
+    fn stood_still(&mut self, now: Time, span: Duration) {
+        self.nic.stood_still(now, span);
+        self.runs.stood_still(now, span);
+    }
+
     fn advance(&mut self, now: Time) {
         self.now = now;
         self.nic.advance(now);
