@@ -254,6 +254,9 @@ impl<N: Driven> Driver<N> {
         let Next::IdleUntil(deadline) = self.next else {
             return self.glance();
         };
+        if self.catches_up.is_some() {
+            return self.glance(); // The sockets may not be empty yet.
+        }
         let now = self.now();
         let sleep = deadline.map(|wakeup| clock::until(now, wakeup.at));
         if let (Some(Duration::ZERO), Some(wakeup)) = (sleep, deadline) {

@@ -6,7 +6,7 @@ use super::chip_core::ChipCore;
 use super::links::Links;
 use super::{Grain, RouterClock};
 use crate::device::RegisterError;
-use crate::kit::Deadlines;
+use crate::kit::{Deadlines, bits};
 use crate::link::{LinkControlBlock, LinkEvent, LinkPort, ReceiveBuffer};
 use crate::node::{Node, PortId, WakeReason, Wakeup};
 use crate::time::{Duration, Time};

@@ -16,7 +16,7 @@ use crate::nic::checker::ANNOUNCE_ADDRESS;
 use crate::nic::periods::Periods;
 use crate::nic::slab::{Entry, Slab};
 use crate::nic::{Issuer, Message, RunRequest};
-use crate::time::Time;
+use crate::time::{Duration, Time};
 
 /// Who asked, and is told the answer.
 #[derive(Clone, Copy, Debug)]

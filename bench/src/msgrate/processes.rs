@@ -1,5 +1,6 @@
 //! What became of the processes of a lab during a run, and what their links and routers did.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use phitwire_nodes::control::{NodeInfo, Request};
@@ -26,7 +27,7 @@ pub struct Fates {
     pub links_given_up: Vec<String>,
     /// Processes that did not run for some time, on a host that stood still or is overloaded, and
     /// for how many ms together.
-    pub stood_still_ms: Vec<(String, u64)>,
+    pub stood_still_ms: BTreeMap<String, u64>,
     /// Processes whose share of the link counters is not, or not fully, known.
     pub uncounted: Vec<String>,
 }
@@ -37,7 +38,7 @@ impl Fates {
         self.links_given_up.extend(ends);
         let ms = work.stood_still_ms();
         if ms > 0 {
-            self.stood_still_ms.push((name.to_owned(), ms));
+            self.stood_still_ms.insert(name.to_owned(), ms);
         }
     }
 }

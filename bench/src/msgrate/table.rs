@@ -249,7 +249,7 @@ mod tests {
                 processes_restarted: names(&["nic5"]),
                 processes_stopped: names(&["nic6"]),
                 links_given_up: names(&["r1-0:3", "nic6:0"]),
-                stood_still_ms: vec![("nic5".to_owned(), 80), ("r1-1".to_owned(), 3_021)],
+                stood_still_ms: [("nic5".to_owned(), 80), ("r1-1".to_owned(), 3_021)].into(),
                 uncounted: names(&["nic5", "nic6", "r1-0"]),
             },
             ..refused

@@ -4,7 +4,7 @@
 //! order, as long as no end that runs waits for longer than it has patience.
 
 use super::rig::{A, B, Link, Pair, SECOND, made};
-use crate::link::{DownReason, EndStatus, LinkControlBlock, LinkProfile};
+use crate::link::{DownReason, EndStatus, LinkProfile};
 use crate::rng::Rng;
 use crate::time::Duration;
 
@@ -20,6 +20,10 @@ fn pair<L: Link>(seed: u64) -> Pair<L> {
     let mut pair = Pair::with(seed, a, b, super::rig::FRAME_BYTES);
     pair.wait_up();
     pair
+}
+
+fn no_session_ended<L: Link>(pair: &Pair<L>) -> bool {
+    [A, B].iter().all(|&end| pair.downs(end).is_empty())
 }
 
 /// Lets packets be under way both ways while `span` passes.
@@ -76,8 +80,7 @@ pub(crate) fn ends_that_stand_still_for_any_time_lose_nothing<L: Link>() {
         let mut pair = pair::<L>(seed);
         standstills(&mut pair, seed);
         pair.finish(SECOND.times(10));
-        let downs = [A, B].map(|end| pair.downs(end));
-        assert_eq!(downs, [[], []], "seed {seed}: {}", pair.state());
+        assert!(no_session_ended(&pair), "seed {seed}: {}", pair.state());
     }
 }
 
@@ -88,7 +91,7 @@ pub(crate) fn by_the_clock_alone_the_same_standstills_end_sessions<L: Link>() {
         pair.attends = false;
         pair.allow_gaps();
         standstills(&mut pair, seed);
-        [A, B].iter().any(|&end| !pair.downs(end).is_empty())
+        !no_session_ended(&pair)
     });
     assert!(ended.count() > 12);
 }
@@ -138,7 +141,7 @@ pub(crate) fn a_peer_that_comes_back_late_may_say_what_it_has<L: Link>() {
     pair.run_for(MS);
     pair.wires[B].cut = false;
     pair.finish(SECOND.times(20));
-    assert_eq!([A, B].map(|end| pair.downs(end)), [[], []], "{}", pair.state());
+    assert!(no_session_ended(&pair), "{}", pair.state());
 }
 
 pub(crate) fn a_cut_link_between_starved_ends_is_given_up_all_the_same<L: Link>() {

@@ -25,7 +25,7 @@ use crate::nic::traffic_report::TrafficReport;
 use crate::nic::traffic_spec::{SpecError, TrafficSpec};
 use crate::node::{Node, PortId, WakeReason, Wakeup};
 use crate::rng::Rng;
-use crate::time::Time;
+use crate::time::{Duration, Time};
 
 /// Events kept until they are fetched; the oldest goes first.
 const MAX_EVENTS: usize = 1024;

@@ -29,7 +29,7 @@ use crate::nic::{
 };
 use crate::node::{Node, PortId, WakeReason, Wakeup};
 use crate::rng::Rng;
-use crate::time::Time;
+use crate::time::{Duration, Time};
 
 /// Events kept until they are fetched; the oldest goes first.
 const MAX_EVENTS: usize = 1024;

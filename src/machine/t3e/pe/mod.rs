@@ -28,7 +28,7 @@ use crate::node::{Node, PortId, WakeReason, Wakeup};
 use crate::packets::message_queues::MessageQueues;
 use crate::packets::transfer::Transfer;
 use crate::packets::{Completion, PostError, TransferNic, TransferNicConfig, TransferNicCounters};
-use crate::time::Time;
+use crate::time::{Duration, Time};
 
 /// What a processor is told.
 pub type PeConfig = TransferNicConfig<FlitLinkConfig>;
