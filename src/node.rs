@@ -1,6 +1,6 @@
 //! The one contract between a router or network interface and its driver.
 
-use crate::time::Time;
+use crate::time::{Duration, Time};
 
 /// A port of a node, by its physical number (a router: 0..64, a network interface: its slices).
 pub type PortId = u8;
@@ -50,6 +50,10 @@ impl Wakeup {
 /// [`ready_ports`](Self::ready_ports) until each answers `None`, then
 /// [`poll_event`](Self::poll_event) until `None`. Call `advance` again at
 /// [`next_wakeup`](Self::next_wakeup) at the latest. `now` never decreases between calls.
+///
+/// `now` is [attended](crate::kit::attendance) time: a driver that finds that its process stood still
+/// leaves that time out, and says so with [`stood_still`](Self::stood_still) before it hands in what
+/// came meanwhile.
 pub trait Node {
     /// What the node tells the maintenance controller or its local user.
     type Event;
@@ -59,6 +63,11 @@ pub trait Node {
 
     /// The bytes of one link frame (without Ethernet or UDP header) came in on `port`.
     fn handle_frame(&mut self, now: Time, port: PortId, bytes: &[u8]);
+
+    /// The process did not run for `span`, which ended at `now` and is not contained in it.
+    fn stood_still(&mut self, now: Time, span: Duration) {
+        let _ = (now, span);
+    }
 
     /// Lets the pipeline run as far as the clock allows, and expires timers.
     fn advance(&mut self, now: Time);

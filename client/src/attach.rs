@@ -8,17 +8,23 @@ use std::time::Duration;
 
 use nix::sys::socket::sockopt::{ReceiveTimeout, SendTimeout};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, connect, setsockopt, socket};
-use nix::sys::time::TimeVal;
+use nix::sys::time::{TimeVal, TimeValLike};
 use phitwire_framing::door::EntryError;
 use phitwire_framing::door::hello::{ANY_MEMBER, DESCRIPTORS, Entry, HELLO_BYTES, Hello, Welcome};
 use phitwire_framing::door::segment::MOST_DATA;
 
 use crate::descriptors::{self, Event};
+use crate::patience::{Patience, overload};
 use crate::ring::ClientEnd;
 use crate::{Mapping, Nic};
 
-/// How long the network interface may take for each step of letting a program in.
-pub const PATIENCE: Duration = Duration::from_secs(5);
+/// How long the network interface may take for each step of letting a program in, in time in which
+/// the program itself runs. It needs a turn of its process for each: on an overloaded machine these
+/// are far apart.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A wait is looked after this often.
+const SLICE: Duration = Duration::from_millis(100);
 
 /// What a program wants of its network interface.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,13 +62,17 @@ pub enum AttachError {
     },
     /// No answer came in time.
     #[error(
-        "{place}: no answer within {} s; expected was a welcome: see whether the network interface \
-         is stopped or overloaded, and try again",
-        PATIENCE.as_secs()
+        "{place}: no answer within {} s in which this program ran{overload}; expected was a welcome: \
+         see whether the network interface is stopped or gets no processor, and try again",
+        .patience.as_secs()
     )]
     Silent {
         /// The door.
         place: PathBuf,
+        /// How long was waited.
+        patience: Duration,
+        /// What there is to say of the machine.
+        overload: String,
     },
     /// The connection broke.
     #[error(
@@ -141,13 +151,29 @@ impl Nic {
     /// # Errors
     /// See [`AttachError`]; its text says where, what was expected, and what helps.
     pub fn attach(path: impl AsRef<Path>, options: &Options) -> Result<Self, AttachError> {
+        Self::attach_within(path, options, PATIENCE)
+    }
+
+    /// The same, with another limit than [`PATIENCE`].
+    ///
+    /// # Errors
+    /// See [`AttachError`].
+    pub fn attach_within(
+        path: impl AsRef<Path>,
+        options: &Options,
+        patience: Duration,
+    ) -> Result<Self, AttachError> {
         let place = path.as_ref();
         let hello = hello(place, options)?;
-        let socket = connected(place).map_err(|source| AttachError::Connect {
-            place: place.into(),
-            source,
-        })?;
-        greet(place, socket, &hello)
+        let socket =
+            connected(place, Patience::new(patience)).map_err(|source| match source.kind() {
+                io::ErrorKind::WouldBlock => silent(place, patience),
+                _ => AttachError::Connect {
+                    place: place.into(),
+                    source,
+                },
+            })?;
+        greet(place, socket, &hello, patience)
     }
 }
 
@@ -175,29 +201,65 @@ fn hello(place: &Path, options: &Options) -> Result<[u8; HELLO_BYTES], AttachErr
     Ok(message)
 }
 
-/// A socket that is connected to the one at `place`, and waits no longer than [`PATIENCE`].
-fn connected(place: &Path) -> io::Result<OwnedFd> {
+fn silent(place: &Path, patience: Duration) -> AttachError {
+    AttachError::Silent {
+        place: place.into(),
+        patience,
+        overload: overload(),
+    }
+}
+
+/// Repeats what would block for [`SLICE`] each time, as long as there is patience.
+fn patiently<T>(
+    mut patience: Patience,
+    mut act: impl FnMut() -> io::Result<T>,
+) -> io::Result<T> {
+    loop {
+        match act() {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                if patience.left(SLICE).is_none() {
+                    return Err(error);
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            other => return other,
+        }
+    }
+}
+
+/// A socket that is connected to the one at `place`, and waits no longer than a [`SLICE`] at a time.
+fn connected(place: &Path, patience: Patience) -> io::Result<OwnedFd> {
     let flags = SockFlag::SOCK_CLOEXEC;
     let socket = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
-    let patience = TimeVal::new(PATIENCE.as_secs().cast_signed(), 0);
-    setsockopt(&socket, SendTimeout, &patience)?;
-    setsockopt(&socket, ReceiveTimeout, &patience)?;
-    connect(socket.as_raw_fd(), &UnixAddr::new(place)?)?;
+    let slice = TimeVal::milliseconds(SLICE.as_millis() as i64);
+    setsockopt(&socket, SendTimeout, &slice)?;
+    setsockopt(&socket, ReceiveTimeout, &slice)?;
+    let address = UnixAddr::new(place)?;
+    // Its queue may be full of programs that a busy network interface has not let in yet.
+    patiently(patience, || Ok(connect(socket.as_raw_fd(), &address)?))?;
     Ok(socket)
 }
 
 /// Says hello, and takes in what comes back.
-fn greet(place: &Path, socket: OwnedFd, hello: &[u8; HELLO_BYTES]) -> Result<Nic, AttachError> {
-    let failed = |source: io::Error| {
-        let place = place.into();
-        match source.kind() {
-            io::ErrorKind::WouldBlock => AttachError::Silent { place },
-            _ => AttachError::Broke { place, source },
-        }
+fn greet(
+    place: &Path,
+    socket: OwnedFd,
+    hello: &[u8; HELLO_BYTES],
+    patience: Duration,
+) -> Result<Nic, AttachError> {
+    let failed = |source: io::Error| match source.kind() {
+        io::ErrorKind::WouldBlock => silent(place, patience),
+        _ => AttachError::Broke {
+            place: place.into(),
+            source,
+        },
     };
-    descriptors::send(&socket, hello, &[]).map_err(failed)?;
+    let send = || descriptors::send(&socket, hello, &[]);
+    patiently(Patience::new(patience), send).map_err(failed)?;
     let mut answer = [0; HELLO_BYTES];
-    let descriptors = descriptors::receive(&socket, &mut answer).map_err(failed)?;
+    // The answer is sent in one piece: it is there as a whole, or not at all.
+    let receive = || descriptors::receive(&socket, &mut answer);
+    let descriptors = patiently(Patience::new(patience), receive).map_err(failed)?;
     let welcome = Welcome::parse(&answer).map_err(|error| AttachError::NotUnderstood {
         place: place.into(),
         error,

@@ -8,6 +8,7 @@
 //!   room is kept, and how sleepers are woken.
 //! - [`mapping`]: the shared memory, which the other side may change at any time.
 //! - [`descriptors`]: what comes over the socket, and the events that wake.
+//! - [`patience`]: how long to wait, standstills of the own process left out.
 //! - [`ffi`]: the interface for C, `include/phitwire.h`.
 //! - [`door`]: the formats of commands and completions.
 //!
@@ -35,6 +36,7 @@ pub mod descriptors;
 pub mod ffi;
 pub mod mapping;
 pub mod nic;
+pub mod patience;
 pub mod ring;
 
 pub use attach::{AttachError, Options};

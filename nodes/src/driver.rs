@@ -1,11 +1,13 @@
 //! The event loop: drives a [`Node`] from a [`Backend`] and a clock.
 
+use std::cell::Cell;
 use std::io;
 use std::time::Duration;
 
 use phitwire::counters;
+use phitwire::kit::{Attendance, LONGEST_GAP};
 use phitwire::node::{Node, PortId, WakeReason, Wakeup};
-use phitwire::time::Time;
+use phitwire::time::{Duration as Span, Time};
 
 use crate::clock::{self, Clock};
 use crate::io::{Backend, FrameSink};
@@ -16,6 +18,12 @@ const FRAMES_PER_PORT: usize = 32;
 
 /// How long a link may accept nothing before its port sends to any peer that is there.
 const FORGET: Duration = Duration::from_millis(250);
+
+/// How long time may wait after a standstill for what came meanwhile to be read.
+const CATCH_UP: Duration = Duration::from_millis(100);
+
+/// A standstill of this length is worth a line in the log.
+const TOLD: Duration = Duration::from_secs(1);
 
 /// A node that says what its links have accepted.
 pub trait Driven: Node {
@@ -64,6 +72,10 @@ counters! {
         overdue_forward_progress,
         /// The same for a request's time-out or a workload's next message.
         overdue_request,
+        /// Times the process did not run for longer than a busy host explains.
+        standstills,
+        /// How long these were together, in ms: time in which nothing was waited for.
+        stood_still_ms,
     }
 }
 
@@ -97,6 +109,10 @@ pub struct Driver<N: Driven> {
     /// Its ports.
     pub backend: Box<dyn Backend>,
     clock: Clock,
+    /// The node's time, in which the process never stands still.
+    attendance: Cell<Attendance>,
+    /// After a standstill, until when (by `clock`) the node's time waits for the sockets to be read.
+    catches_up: Option<Time>,
     next: Next,
     /// When the last turn began.
     turned: Time,
@@ -117,6 +133,8 @@ impl<N: Driven> Driver<N> {
         Self {
             node,
             backend,
+            attendance: Cell::new(Attendance::new(clock.now())),
+            catches_up: None,
             clock,
             next: Next::Busy,
             turned: Time::ZERO,
@@ -127,9 +145,42 @@ impl<N: Driven> Driver<N> {
         }
     }
 
-    /// The time now.
+    /// The node's time now.
     pub fn now(&self) -> Time {
-        self.clock.now()
+        self.look(Some(Duration::ZERO))
+    }
+
+    /// The node's time after a sleep of at most `asleep`.
+    fn look(&self, asleep: Option<Duration>) -> Time {
+        let mut attendance = self.attendance.get();
+        let asleep = asleep.map_or(u64::MAX, |asleep| asleep.as_nanos() as u64);
+        let now = match self.catches_up {
+            Some(_) => attendance.hold(self.clock.now()),
+            None => attendance.look(self.clock.now(), Span::from_ns(asleep)),
+        };
+        self.attendance.set(attendance);
+        now
+    }
+
+    /// Tells the node if the process stood still before `now`.
+    fn note_standstill(&mut self, now: Time) {
+        if self.catches_up.is_some() {
+            return; // What is held back is told when that is over.
+        }
+        let span = self.attendance.get_mut().take_standstill();
+        if span == Span::ZERO {
+            return;
+        }
+        let ms = span.as_ns() / 1_000_000;
+        self.counters.standstills += 1;
+        self.counters.stood_still_ms += ms;
+        if Duration::from_millis(ms) >= TOLD {
+            tracing::info!(ms, "the process stood still");
+        }
+        if span >= LONGEST_GAP {
+            self.catches_up = Some(self.clock.now() + Span::from_ns(CATCH_UP.as_nanos() as u64));
+        }
+        self.node.stood_still(now, span);
     }
 
     /// When the last turn began, without reading the clock: earlier than now by the turn's work and
@@ -161,8 +212,14 @@ impl<N: Driven> Driver<N> {
         let (side, now) = self.rest(longest)?;
         self.counters.turns += 1;
         self.turned = now;
+        self.note_standstill(now);
         let Self { node, backend, .. } = self;
         let received = backend.receive(&mut Intake { node, now });
+        if let Some(until) = self.catches_up
+            && (received == 0 || self.clock.now() >= until)
+        {
+            self.catches_up = None;
+        }
         if clock::until(self.looked, now) >= FORGET {
             self.looked = now;
             let ports = backend.ports_mut();
@@ -195,9 +252,12 @@ impl<N: Driven> Driver<N> {
     /// after the wait.
     fn rest(&mut self, longest: Option<Duration>) -> io::Result<(bool, Time)> {
         let Next::IdleUntil(deadline) = self.next else {
-            return self.look();
+            return self.glance();
         };
-        let now = self.clock.now();
+        if self.catches_up.is_some() {
+            return self.glance(); // The sockets may not be empty yet.
+        }
+        let now = self.now();
         let sleep = deadline.map(|wakeup| clock::until(now, wakeup.at));
         if let (Some(Duration::ZERO), Some(wakeup)) = (sleep, deadline) {
             self.counters.overdue(wakeup.reason);
@@ -207,7 +267,7 @@ impl<N: Driven> Driver<N> {
             (a, b) => a.or(b),
         };
         if sleep == Some(Duration::ZERO) {
-            return self.look();
+            return self.glance();
         }
         if self.spin.keeps_on(now) {
             self.counters.spins += 1;
@@ -218,20 +278,20 @@ impl<N: Driven> Driver<N> {
                 let _ = nix::sched::sched_yield();
             }
             self.sent = false;
-            return self.look();
+            return self.glance();
         }
         self.counters.sleeps += 1;
         let side = self.backend.wait(sleep)?;
-        let woken = self.clock.now();
+        let woken = self.look(sleep);
         let is_early = sleep.is_none_or(|sleep| clock::until(now, woken) < sleep);
         self.spin.slept(now, woken, is_early);
         Ok((side, woken))
     }
 
     /// The same without sleeping.
-    fn look(&mut self) -> io::Result<(bool, Time)> {
+    fn glance(&mut self) -> io::Result<(bool, Time)> {
         let side = self.backend.wait(Some(Duration::ZERO))?;
-        Ok((side, self.clock.now()))
+        Ok((side, self.now()))
     }
 
     /// Moves the frames that the node has into the backend and sends them; whether there may be

@@ -566,6 +566,10 @@ impl Node for LiveDevice {
         self.device.handle_frame(now, port, bytes);
     }
 
+    fn stood_still(&mut self, now: Time, span: Duration) {
+        self.device.stood_still(now, span);
+    }
+
     fn advance(&mut self, now: Time) {
         self.end_hold(now);
         self.device.advance(now);

@@ -6,7 +6,7 @@ use super::chip_core::ChipCore;
 use super::links::Links;
 use super::{Grain, RouterClock};
 use crate::device::RegisterError;
-use crate::kit::Deadlines;
+use crate::kit::{Deadlines, bits};
 use crate::link::{LinkControlBlock, LinkEvent, LinkPort, ReceiveBuffer};
 use crate::node::{Node, PortId, WakeReason, Wakeup};
 use crate::time::{Duration, Time};
@@ -253,6 +253,12 @@ impl<C: ChipCore> Node for Chip<C> {
         }
         self.on_link(now, port.into(), |link| link.handle_frame(now, bytes));
         while self.take_more(now, port.into()) {}
+    }
+
+    fn stood_still(&mut self, now: Time, span: Duration) {
+        for port in bits(self.links.in_use()) {
+            self.on_link(now, port, |link| link.stood_still(now, span));
+        }
     }
 
     fn advance(&mut self, now: Time) {

@@ -36,7 +36,7 @@ pub use register_error::RegisterError;
 use crate::nic::local::LocalPort;
 use crate::nic::{Probes, RemotePuts};
 use crate::node::{Node, PortId, Wakeup};
-use crate::time::Time;
+use crate::time::{Duration, Time};
 use crate::trace::{Outlooks, Tracing};
 
 /// What a device is for, in any machine.
@@ -72,6 +72,8 @@ pub trait DeviceNode: Any + Send {
     fn ports(&self) -> usize;
     /// See [`Node::handle_frame`].
     fn handle_frame(&mut self, now: Time, port: PortId, bytes: &[u8]);
+    /// See [`Node::stood_still`].
+    fn stood_still(&mut self, now: Time, span: Duration);
     /// See [`Node::advance`].
     fn advance(&mut self, now: Time);
     /// See [`Node::ready_ports`].
@@ -91,6 +93,10 @@ impl<N: Node<Event: Into<DeviceEvent>> + Any + Send> DeviceNode for N {
 
     fn handle_frame(&mut self, now: Time, port: PortId, bytes: &[u8]) {
         Node::handle_frame(self, now, port, bytes);
+    }
+
+    fn stood_still(&mut self, now: Time, span: Duration) {
+        Node::stood_still(self, now, span);
     }
 
     fn advance(&mut self, now: Time) {
@@ -403,6 +409,10 @@ impl Node for Box<dyn Device> {
 
     fn handle_frame(&mut self, now: Time, port: PortId, bytes: &[u8]) {
         (**self).handle_frame(now, port, bytes);
+    }
+
+    fn stood_still(&mut self, now: Time, span: Duration) {
+        (**self).stood_still(now, span);
     }
 
     fn advance(&mut self, now: Time) {

@@ -2,6 +2,7 @@
 //! waiting channels. Nothing here knows a machine.
 
 pub mod arbiter;
+pub mod attendance;
 mod below;
 mod bits;
 pub mod calendar;
@@ -17,6 +18,8 @@ pub(crate) mod ring;
 pub(crate) mod tiles;
 
 pub use arbiter::{MatrixArbiter, RoundRobin};
+pub use attendance::{Attendance, LONGEST_GAP};
+pub(crate) use attendance::{Grace, Standstills};
 pub use below::below;
 pub use bits::bits;
 pub use calendar::Calendar;

@@ -6,7 +6,7 @@ use phitwire_framing::carrier::training::Training;
 use super::event::{DownReason, LinkEvent, LinkState};
 use super::port::LinkControlBlock;
 use super::session::Session;
-use crate::time::Time;
+use crate::time::{Duration, Time};
 
 impl<E: Session> LinkControlBlock for E {
     type Config = E::Config;
@@ -60,6 +60,12 @@ impl<E: Session> LinkControlBlock for E {
         }
     }
 
+    fn stood_still(&mut self, now: Time, span: Duration) {
+        let link = self.common();
+        link.see(now);
+        link.liveness.stood_still(now, span);
+    }
+
     fn next_wakeup(&self) -> Time {
         let link = self.link();
         let at = link.handshake.deadline();
@@ -67,14 +73,10 @@ impl<E: Session> LinkControlBlock for E {
             return at;
         }
         let owed_since = self.sending().owed_since;
-        let at = at
-            .min(self.own_deadline())
+        at.min(self.own_deadline())
             .min(link.liveness.deadline())
-            .min(link.liveness.stall_deadline(owed_since));
-        match link.profile.give_up {
-            Some(patience) => at.min(owed_since + patience),
-            None => at,
-        }
+            .min(link.liveness.stall_deadline(owed_since))
+            .min(link.liveness.gives_up_at(owed_since))
     }
 
     #[inline]

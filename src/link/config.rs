@@ -76,6 +76,8 @@ pub struct LinkProfile {
     pub min_retry_timeout: Duration,
     /// Longest retry time-out, after any number of doublings.
     pub max_retry_timeout: Duration,
+    /// How often a peer is asked what it has before all that is unacknowledged is sent again.
+    pub questions: u32,
     /// Shortest time that a gap may be a late frame before it counts as a loss.
     pub min_reorder_hold: Duration,
     /// Longest time that a gap may be a late frame, whatever reordering was seen.
@@ -117,6 +119,7 @@ impl LinkProfile {
             ack_delay: Duration::from_ps(48 * 1_280),
             min_retry_timeout: Duration::from_ns(1_000),
             max_retry_timeout: Duration::from_us(100),
+            questions: 1,
             min_reorder_hold: Duration::from_ps(48 * 1_280),
             max_reorder_hold: Duration::from_us(10),
             packet_silence: Duration::from_us(100),
@@ -148,6 +151,9 @@ impl LinkProfile {
             ack_delay: Duration::from_us(200),
             min_retry_timeout: Duration::from_ms(4),
             max_retry_timeout: Duration::from_ms(250),
+            // With doublings some 60 ms: a process that waits for a processor for so long has lost
+            // nothing.
+            questions: 4,
             min_reorder_hold: Duration::from_us(50),
             max_reorder_hold: Duration::from_ms(100),
             packet_silence: Duration::from_ms(500),

@@ -140,6 +140,9 @@ counters! {
         /// Sessions ended by this end because frames came and none could be used, or never the one
         /// that was missing.
         unusable_sessions,
+        /// Sessions given up because the peer acknowledged nothing for as long as this end is
+        /// patient.
+        given_up_sessions,
         /// Events lost because nobody fetched them.
         events_lost,
         ;

@@ -3,6 +3,7 @@
 
 use super::config::LinkProfile;
 use super::round_trip::Seen;
+use crate::kit::Grace;
 use crate::time::{Duration, Time};
 
 /// Parts of a patience: when the peer is asked first, and how often then.
@@ -11,6 +12,8 @@ const NEXT_QUESTION: u64 = 16;
 /// Times `heal` for which the same packet or set may be missing while the peer can be heard. Wires
 /// that lose nine frames of ten deliver one of sixty copies.
 const STALL: u64 = 60;
+/// Patiences for which a peer is waited for at most beyond its own because this end stood still.
+const GRACE: u64 = 8;
 
 /// What has to be done now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +54,8 @@ pub(crate) struct Liveness {
     owed_since: Time,
     heard_for: Duration,
     paused: bool,
+    /// The peer may stand still for as long as this end did.
+    grace: Grace,
     /// The first and the last question since the peer was heard.
     asked: Option<(Time, Time)>,
     unusable: Option<Unusable>,
@@ -86,6 +91,7 @@ impl Liveness {
             owed_since: Time::NEVER,
             heard_for: Duration::ZERO,
             paused: false,
+            grace: Grace::default(),
             asked: None,
             unusable: None,
             stale: None,
@@ -131,6 +137,10 @@ impl Liveness {
     pub fn accepted(&mut self, now: Time, owed_since: Time) -> Option<Duration> {
         let before = core::mem::replace(&mut self.heard, now);
         self.last_accepted = Some(now);
+        if let Some(patience) = self.give_up {
+            // What the peer sent before it stood still has been read by then.
+            self.grace.end(now, part(patience, FIRST_QUESTION));
+        }
         if self.owed_since != owed_since {
             (self.owed_since, self.heard_for, self.paused) = (owed_since, Duration::ZERO, false);
         }
@@ -175,10 +185,36 @@ impl Liveness {
         self.owed_since == since && self.heard_for >= part(patience, 2)
     }
 
+    /// The process stood still for `span` until `now`.
+    pub fn stood_still(&mut self, now: Time, span: Duration) {
+        if let Some(patience) = self.give_up {
+            self.grace.stood_still(now, span, patience.times(GRACE));
+        }
+    }
+
+    /// When a session ends in which nothing has been acknowledged since `since`: when the peer has
+    /// been heard for long enough all the same, or has not been heard for as long. A peer that comes
+    /// back from a standstill of its own is heard before it has acknowledged what waited there.
+    #[inline]
+    pub fn gives_up_at(&self, since: Time) -> Time {
+        match self.give_up {
+            Some(patience) if since != Time::NEVER => {
+                if self.was_heard_after(since, patience) {
+                    since + patience
+                } else {
+                    since.max(self.heard) + patience + self.grace.span()
+                }
+            }
+            _ => Time::NEVER,
+        }
+    }
+
     /// A session ends because the peer has acknowledged nothing since `since`. Returns whether it
     /// was heard all the same.
-    pub fn gave_up(&mut self, since: Time, patience: Duration, now: Time) -> bool {
-        let heard = self.was_heard_after(since, patience);
+    pub fn gave_up(&mut self, since: Time, now: Time) -> bool {
+        let heard = self
+            .give_up
+            .is_some_and(|patience| self.was_heard_after(since, patience));
         if heard {
             self.moveless = Some(now);
         }

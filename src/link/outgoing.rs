@@ -13,8 +13,9 @@ pub struct Outgoing {
     pub round_trip: RoundTrip,
     /// When something was last sent into silence or acknowledged.
     pub timer_from: Time,
-    /// The peer was asked since then.
-    asked: bool,
+    /// How often the peer was asked since then, and how often it is before all is sent again.
+    asked: u32,
+    questions: u32,
     /// How often it was asked for credits alone.
     credit_tries: u32,
     /// After a time-out only a little goes out until something is acknowledged.
@@ -36,7 +37,8 @@ impl Outgoing {
             lanes,
             round_trip: RoundTrip::new(profile.min_retry_timeout, profile.max_retry_timeout),
             timer_from: now,
-            asked: false,
+            asked: 0,
+            questions: profile.questions,
             credit_tries: 0,
             probation: false,
             answered: None,
@@ -49,7 +51,7 @@ impl Outgoing {
     pub fn restart(&mut self, lanes: u8, now: Time) {
         self.lanes = lanes;
         self.timer_from = now;
-        self.asked = false;
+        self.asked = 0;
         self.credit_tries = 0;
         self.probation = false;
         self.answered = None;
@@ -62,7 +64,7 @@ impl Outgoing {
     pub fn paid(&mut self, owes: bool, now: Time) {
         self.timer_from = now;
         self.owed_since = if owes { now } else { Time::NEVER };
-        self.asked = false;
+        self.asked = 0;
         self.credit_tries = 0;
         self.wants_probe = false;
     }
@@ -109,10 +111,9 @@ impl Outgoing {
     #[inline]
     pub fn retry_deadline(&self, outstanding: bool, credits: bool) -> Time {
         let patience = if outstanding {
-            if self.asked {
-                self.round_trip.timeout()
-            } else {
-                self.round_trip.probe_timeout()
+            match self.asked {
+                0 => self.round_trip.probe_timeout(),
+                _ => self.round_trip.timeout(),
             }
         } else if credits {
             self.round_trip.credit_timeout(self.credit_tries)
@@ -123,7 +124,8 @@ impl Outgoing {
     }
 
     /// The retry timer expired. First the peer is asked what it has, because a frame without data
-    /// costs little and also shows it a lost tail; then everything is sent again: true.
+    /// costs little and also shows it a lost tail, and a peer that gets no processor answers late;
+    /// then everything is sent again: true.
     pub fn expire(&mut self, outstanding: bool, now: Time) -> bool {
         self.wants_probe = true;
         self.timer_from = now;
@@ -131,11 +133,12 @@ impl Outgoing {
             self.credit_tries += 1;
             return false;
         }
-        let gives_up = core::mem::replace(&mut self.asked, true);
-        if gives_up {
+        let again = self.asked >= self.questions;
+        if self.asked > 0 {
             self.round_trip.back_off();
-            self.probation = true;
         }
-        gives_up
+        self.asked = self.asked.saturating_add(1);
+        self.probation |= again;
+        again
     }
 }

@@ -3,7 +3,7 @@
 use core::fmt::Debug;
 
 use super::event::LinkEvent;
-use crate::time::Time;
+use crate::time::{Duration, Time};
 
 /// What a link did to a virtual channel of its receive buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +67,9 @@ pub trait LinkControlBlock: Debug + Sized {
     /// # Panics
     /// If `now` is earlier than in an earlier call.
     fn handle_timers(&mut self, now: Time, input: &mut Self::Input);
+    /// The process stood still for `span` until `now`, which does not contain it: the peer may have
+    /// done the same, and may go on later.
+    fn stood_still(&mut self, now: Time, span: Duration);
     /// When [`handle_timers`](Self::handle_timers) or [`poll_frame`](Self::poll_frame) should be
     /// called if nothing happens before; [`Time::NEVER`] if that is not needed. May lie in the past.
     fn next_wakeup(&self) -> Time;
@@ -153,6 +156,11 @@ impl<E: LinkControlBlock> LinkPort<E> {
     #[inline]
     pub fn handle_timers(&mut self, now: Time) {
         self.end.handle_timers(now, &mut self.input);
+    }
+
+    /// The process stood still for `span` until `now`.
+    pub fn stood_still(&mut self, now: Time, span: Duration) {
+        self.end.stood_still(now, span);
     }
 
     /// The link control block and the receive buffer, for what acts on both: faults, for instance.

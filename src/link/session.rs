@@ -15,7 +15,7 @@ use super::port::ReceiveBuffer;
 use super::round_trip::Seen;
 use super::status::EndStatus;
 use super::training::{Offer, Refusal, judge};
-use crate::time::{Duration, Time};
+use crate::time::Time;
 
 /// The session of a link end, whatever the link carries: each kind of link control block says what
 /// its halves do when a session begins and ends and when lanes change, and gets the rest.
@@ -212,10 +212,8 @@ pub trait Session: EndStatus + Debug + Sized {
         if link.state != LinkState::Active {
             return false;
         }
-        if let Some(patience) = link.profile.give_up
-            && owed_since + patience <= now
-        {
-            self.give_up(owed_since, patience, now, input);
+        if link.liveness.gives_up_at(owed_since) <= now {
+            self.give_up(owed_since, now, input);
             return false;
         }
         self.watch_progress(owed_since, now);
@@ -321,16 +319,10 @@ pub trait Session: EndStatus + Debug + Sized {
     }
 
     /// Nothing has been acknowledged since `owed_since`, and that is too long.
-    fn give_up(
-        &mut self,
-        owed_since: Time,
-        patience: Duration,
-        now: Time,
-        input: &mut Self::Input,
-    ) {
+    fn give_up(&mut self, owed_since: Time, now: Time, input: &mut Self::Input) {
         let link = self.common();
         let told = link.liveness.is_stalled();
-        let heard = link.liveness.gave_up(owed_since, patience, now);
+        let heard = link.liveness.gave_up(owed_since, now);
         if heard && !told {
             link.counters.stalls += 1;
             link.report(LinkEvent::Stalled);
@@ -340,6 +332,7 @@ pub trait Session: EndStatus + Debug + Sized {
         } else {
             DownReason::Silence
         };
+        self.common().counters.given_up_sessions += 1;
         self.leave_active(LinkState::Training, why, now, input);
     }
 

@@ -3,6 +3,9 @@
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
+use crate::kit::Standstills;
+use crate::time::{Duration, Time};
+
 /// Latencies above this are counted as this: 2^40 ns, some 18 minutes.
 const MAX_NS: u64 = 1 << 40;
 /// Two decimal digits: values are right to 1 %, and the counts fit a second-level cache.
@@ -16,6 +19,7 @@ pub(crate) struct LatencyRecorder {
     /// The latest latency in ns, and how many times it came that are not in the histogram.
     latest_ns: u64,
     times: u64,
+    standstills: Standstills,
 }
 
 impl LatencyRecorder {
@@ -25,7 +29,26 @@ impl LatencyRecorder {
             histogram: histogram.expect("the constants are in range"),
             latest_ns: 0,
             times: 0,
+            standstills: Standstills::default(),
         }
+    }
+
+    /// The process stood still for `span` until `now`, which does not contain it.
+    pub(crate) fn stood_still(&mut self, now: Time, span: Duration) {
+        self.standstills.add(now, span);
+    }
+
+    /// How long it was from `earlier` to `later`, standstills included: patience does not count
+    /// them, a measurement does.
+    #[inline]
+    pub(crate) fn span(&self, earlier: Time, later: Time) -> Duration {
+        self.standstills.span(earlier, later)
+    }
+
+    /// Records a latency from `earlier` to `later`.
+    #[inline]
+    pub(crate) fn record_span(&mut self, earlier: Time, later: Time) {
+        self.record(self.span(earlier, later).as_ns());
     }
 
     #[inline]

@@ -84,6 +84,13 @@ impl Periods {
         }
     }
 
+    /// The process stood still for `span` until `now`, which does not contain it: the clock that all
+    /// incarnations share went on.
+    pub(crate) fn stood_still(&mut self, now: Time, span: Duration) {
+        self.clock_ns = self.clock_ns.saturating_add(span.as_ps().div_ceil(NS_PER_PS));
+        self.next(now);
+    }
+
     #[cold]
     fn next(&mut self, now: Time) {
         let clock_ns = self.clock_ns.saturating_add(now.as_ns());
@@ -143,6 +150,17 @@ mod tests {
         next.advance(Time::from_ns(1));
         assert!(next.is_open() && next.number() == 5);
         assert!(Periods::new(of(9_999_999_999, true), Time::ZERO, TIMEOUT, 1).is_open());
+    }
+
+    #[test]
+    fn a_standstill_passes_periods_as_running_does() {
+        let mut ran = Periods::new(Incarnation::default(), Time::ZERO, TIMEOUT, 1);
+        let mut stood = ran;
+        ran.advance(at_ms(64_500));
+        stood.advance(at_ms(500));
+        stood.stood_still(at_ms(500), Duration::from_ms(64_000));
+        assert_eq!(stood.number(), ran.number());
+        assert_eq!(stood.ends(), at_ms(2_000));
     }
 
     #[test]

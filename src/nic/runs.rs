@@ -7,7 +7,7 @@ use super::traffic::{Driver, Source};
 use super::traffic_report::{RunPhase, TrafficReport};
 use super::traffic_spec::{SpecError, TrafficSpec};
 use super::{Answered, Issuer, RunRequest};
-use crate::time::Time;
+use crate::time::{Duration, Time};
 
 /// Reports of earlier runs that are kept; the oldest goes.
 const KEPT_RUNS: usize = 16;
@@ -56,6 +56,13 @@ impl Runs {
             self.finished.push_back(old.report());
         }
         Ok(())
+    }
+
+    /// The process stood still for `span` until `now`.
+    pub(crate) fn stood_still(&mut self, now: Time, span: Duration) {
+        if let Some(driver) = &mut self.driver {
+            driver.stood_still(now, span);
+        }
     }
 
     /// Keeps runs that start from now on out of the last `bytes` of the memories.

@@ -13,9 +13,12 @@
 //! and expiring are O(1) and allocate nothing.
 
 use super::periods::Periods;
+use crate::kit::Grace;
 use crate::time::{Duration, Time};
 
 const NONE: u32 = u32::MAX;
+/// Time-outs that a request waits beyond its own at most because its process stood still.
+const GRACE: u64 = 4;
 
 /// What is remembered of a request until its response comes.
 pub(crate) trait Entry: Copy {
@@ -92,6 +95,7 @@ pub(crate) struct Slab<E> {
     /// The region of a slot.
     region_of: fn(u32) -> usize,
     periods: Periods,
+    grace: Grace,
 }
 
 /// Slots that a request can be restricted to.
@@ -140,6 +144,7 @@ impl<E: Entry> Slab<E> {
             regions,
             region_of,
             periods,
+            grace: Grace::default(),
         }
     }
 
@@ -304,9 +309,23 @@ impl<E: Entry> Slab<E> {
         Some(slot.entry.posted())
     }
 
+    /// The process stood still for `span` until `now`: those who were asked by then may have done
+    /// the same, and go on later.
+    pub(crate) fn stood_still(&mut self, now: Time, span: Duration, timeout: Duration) {
+        self.grace.stood_still(now, span, timeout.times(GRACE));
+        self.periods.stood_still(now, span);
+    }
+
+    /// When the longest-waiting request has waited for `timeout`, and was posted.
+    #[inline]
+    pub(crate) fn times_out(&self, timeout: Duration) -> Option<(Time, Time)> {
+        let posted = self.oldest()?;
+        Some((posted + timeout + self.grace.of(posted), posted))
+    }
+
     /// When the next request has waited for `timeout`, or when there are slots again.
     pub(crate) fn next_deadline(&self, timeout: Duration) -> Option<Time> {
-        let timed_out = self.oldest().map(|at| at + timeout);
+        let timed_out = self.times_out(timeout).map(|(at, _)| at);
         [timed_out, self.opens()].into_iter().flatten().min()
     }
 

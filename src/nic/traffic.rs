@@ -188,6 +188,18 @@ impl Driver {
         }
     }
 
+    /// The process stood still for `span` until `now`.
+    pub(crate) fn stood_still(&mut self, now: Time, span: Duration) {
+        self.latency.stood_still(now, span);
+        if let Some(pace) = &mut self.pace {
+            pace.stood_still(span);
+        }
+        if let Some(end) = &mut self.ends {
+            let left = end.as_ps().saturating_sub(span.as_ps());
+            *end = Time::from_ps(left).max(now);
+        }
+    }
+
     /// Issues nothing more; what is outstanding is waited for.
     pub(crate) fn stop(&mut self) {
         if self.phase > RunPhase::Draining {
@@ -201,14 +213,14 @@ impl Driver {
         let offered = self.ended.unwrap_or(self.last_offer);
         let active = offered.max(self.last_acknowledgement);
         let drained = self.ended.map_or(Duration::ZERO, |ended| {
-            self.last_answer.max(ended).since(ended)
+            self.latency.span(ended, self.last_answer.max(ended))
         });
         TrafficReport {
             run: self.spec.run,
             phase: self.phase,
             gets: self.spec.op == Operation::Get,
             size: self.spec.size,
-            elapsed_ns: active.since(self.started).as_ns(),
+            elapsed_ns: self.latency.span(self.started, active).as_ns(),
             drain_ns: drained.as_ns(),
             sent: self.sent,
             outstanding: u64::from(self.outstanding),
@@ -461,7 +473,7 @@ impl Driver {
         }
         self.counts.acknowledged += 1;
         self.last_acknowledgement = now;
-        self.latency.record(now.since(posted).as_ns());
+        self.latency.record_span(posted, now);
     }
 
     /// Lets blocks go to an address again. Where one may still be on its way, none follows, unless

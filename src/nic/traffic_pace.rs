@@ -2,7 +2,7 @@
 
 use super::traffic_spec::Gaps;
 use crate::rng::{Geometric, Rng};
-use crate::time::Time;
+use crate::time::{Duration, Time};
 
 const PS_PER_SECOND: u128 = 1_000_000_000_000;
 
@@ -46,6 +46,9 @@ pub(crate) struct Pace {
     dropped: u64,
     /// What random gaps are drawn with.
     random: Option<(Rng, Geometric)>,
+    /// For how long the process stood still, which the time here contains: what was due then is
+    /// owed, or dropped.
+    standstill: Duration,
 }
 
 impl Pace {
@@ -69,16 +72,23 @@ impl Pace {
             owed: 0,
             dropped: 0,
             random: (gaps == Gaps::Random).then(|| (rng, Geometric::new(1, STEPS))),
+            standstill: Duration::ZERO,
         }
     }
 
     /// Lets time pass until `now`, and answers how many messages may be issued.
     #[inline]
     pub(crate) fn owed(&mut self, now: Time) -> u64 {
+        let now = now + self.standstill;
         if now >= self.next {
             self.fall_due(now);
         }
         self.owed
+    }
+
+    /// The process stood still for `span`, which the times handed in from now on do not contain.
+    pub(crate) fn stood_still(&mut self, span: Duration) {
+        self.standstill = self.standstill + span;
     }
 
     fn fall_due(&mut self, now: Time) {
@@ -135,7 +145,8 @@ impl Pace {
     /// that are owed says itself when it is over.
     #[inline]
     pub(crate) fn next_issue(&self) -> Option<Time> {
-        (self.owed == 0).then_some(self.next)
+        let next = self.next.as_ps().saturating_sub(self.standstill.as_ps());
+        (self.owed == 0).then_some(Time::from_ps(next))
     }
 
     /// The source issues nothing from `end` on: what it owes then it never issues.

@@ -346,6 +346,11 @@ impl<E: TransferEnd> Node for TransferNic<E> {
         self.side.link.handle_frame(now, bytes);
     }
 
+    fn stood_still(&mut self, now: Time, span: Duration) {
+        self.side.stood_still(now, span);
+        self.runs.stood_still(now, span);
+    }
+
     fn advance(&mut self, now: Time) {
         self.side.see(now);
         self.side.link.handle_timers(now);
@@ -372,10 +377,8 @@ impl<E: TransferEnd> Node for TransferNic<E> {
 
     fn next_wakeup(&self) -> Option<Wakeup> {
         let pending = &self.side.pending;
-        let timeout = pending
-            .oldest()
-            .map(|posted| posted + self.side.config.timeout);
-        let requests = [timeout, pending.opens(), self.runs.deadline()];
+        let requests = pending.next_deadline(self.side.config.timeout);
+        let requests = [requests, self.runs.deadline()];
         let request = requests.into_iter().flatten().min();
         let link = Wakeup::at(self.side.link.next_wakeup(), WakeReason::Link);
         Wakeup::earlier(

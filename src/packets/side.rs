@@ -16,7 +16,7 @@ use crate::nic::checker::ANNOUNCE_ADDRESS;
 use crate::nic::periods::Periods;
 use crate::nic::slab::{Entry, Slab};
 use crate::nic::{Issuer, Message, RunRequest};
-use crate::time::Time;
+use crate::time::{Duration, Time};
 
 /// Who asked, and is told the answer.
 #[derive(Clone, Copy, Debug)]
@@ -200,11 +200,19 @@ impl<E: TransferEnd> Side<E> {
         Some(request)
     }
 
+    /// The process stood still for `span` until `now`.
+    pub(super) fn stood_still(&mut self, now: Time, span: Duration) {
+        self.link.stood_still(now, span);
+        self.pending.stood_still(now, span, self.config.timeout);
+    }
+
     /// The next request whose answer has not come in time.
     pub(super) fn expire(&mut self) -> Option<(u64, Pending)> {
-        let timeout = self.config.timeout.as_ps();
-        let limit = Time::from_ps(self.now.as_ps().saturating_sub(timeout));
-        let (slot, request) = self.pending.expire(limit)?;
+        let (at, oldest) = self.pending.times_out(self.config.timeout)?;
+        if at > self.now {
+            return None;
+        }
+        let (slot, request) = self.pending.expire(oldest)?;
         let period = self.pending.period(slot).expect("it waited there");
         Some((self.names.name(slot, period), request))
     }

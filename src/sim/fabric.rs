@@ -10,7 +10,7 @@ pub use connect::ConnectError;
 
 use super::trace::TraceHash;
 use super::wire::{Wire, WireCounters};
-use crate::kit::bits;
+use crate::kit::{Attendance, bits};
 use crate::node::{Node, PortId};
 use crate::rng::Rng;
 use crate::time::{Duration, Time};
@@ -73,11 +73,24 @@ struct Slot<N> {
     /// [`NO_WIRE`].
     wires: Vec<u32>,
     alarm: Alarm,
+    /// Its time, in which it does not stand still.
+    clock: Attendance,
     /// What came while it stands still: see [`Fabric::stop`].
     waiting: Option<Vec<(PortId, Vec<u8>)>>,
     /// How often it ran at the instant `spun_at`.
     spins: u32,
     spun_at: Time,
+}
+
+impl<N> Slot<N> {
+    /// The node's time, which runs as long as the node may run.
+    #[inline]
+    fn attended(&mut self, now: Time) -> Time {
+        match self.waiting {
+            None => self.clock.look(now, Duration::from_ps(u64::MAX)),
+            Some(_) => self.clock.now(),
+        }
+    }
 }
 
 /// A wire with its receiving port.
@@ -214,6 +227,7 @@ impl<N: Node> Fabric<N> {
             node,
             wires,
             alarm: Alarm::NONE,
+            clock: Attendance::new(self.now),
             waiting: None,
             spins: 0,
             spun_at: Time::NEVER,
@@ -245,7 +259,9 @@ impl<N: Node> Fabric<N> {
     /// # Panics
     /// If there is no such node.
     pub fn command<R>(&mut self, id: NodeId, command: impl FnOnce(&mut N, Time) -> R) -> R {
-        let answer = command(&mut self.slots[id.0 as usize].node, self.now);
+        let slot = &mut self.slots[id.0 as usize];
+        let now = slot.attended(self.now);
+        let answer = command(&mut slot.node, now);
         self.wake(id, self.now);
         answer
     }
@@ -270,6 +286,7 @@ impl<N: Node> Fabric<N> {
         );
         let old = core::mem::replace(&mut slot.node, node);
         slot.waiting = None;
+        slot.clock = Attendance::new(self.now);
         self.wake(id, self.now);
         old
     }
@@ -280,7 +297,12 @@ impl<N: Node> Fabric<N> {
     /// # Panics
     /// If there is no such node.
     pub fn stop(&mut self, id: NodeId) {
-        self.slots[id.0 as usize].waiting.get_or_insert_default();
+        let slot = &mut self.slots[id.0 as usize];
+        if slot.waiting.is_none() {
+            // It ran until now, as far as it wanted to.
+            slot.attended(self.now);
+            slot.waiting = Some(Vec::new());
+        }
     }
 
     /// A node that stood still goes on, and finds at this one instant all that came meanwhile.
@@ -288,9 +310,33 @@ impl<N: Node> Fabric<N> {
     /// # Panics
     /// If there is no such node.
     pub fn go_on(&mut self, id: NodeId) {
+        self.wake_up(id, Duration::ZERO);
+    }
+
+    /// The same, but the node takes the standstill for a sleep: its time has passed meanwhile.
+    #[cfg(test)]
+    pub(crate) fn go_on_by_the_clock(&mut self, id: NodeId) {
         let slot = &mut self.slots[id.0 as usize];
-        for (port, frame) in slot.waiting.take().into_iter().flatten() {
-            slot.node.handle_frame(self.now, port, &frame);
+        // Its timers run before it has read what came.
+        let waiting = slot.waiting.take();
+        self.run_node(id);
+        self.slots[id.0 as usize].waiting = waiting;
+        self.wake_up(id, Duration::from_ps(u64::MAX));
+    }
+
+    /// A node that stood still goes on after it slept for up to `asleep` on purpose.
+    fn wake_up(&mut self, id: NodeId, asleep: Duration) {
+        let slot = &mut self.slots[id.0 as usize];
+        let Some(waiting) = slot.waiting.take() else {
+            return;
+        };
+        let now = slot.clock.look(self.now, asleep);
+        let span = slot.clock.take_standstill();
+        if span > Duration::ZERO {
+            slot.node.stood_still(now, span);
+        }
+        for (port, frame) in waiting {
+            slot.node.handle_frame(now, port, &frame);
         }
         self.wake(id, self.now);
     }
@@ -433,7 +479,8 @@ impl<N: Node> Fabric<N> {
         while let Some(frame) = joint.wire.receive(self.now) {
             match &mut slot.waiting {
                 None => {
-                    slot.node.handle_frame(self.now, joint.port, &frame);
+                    let now = slot.attended(self.now);
+                    slot.node.handle_frame(now, joint.port, &frame);
                     joint.wire.recycle(frame);
                     any = true;
                 }
@@ -461,13 +508,14 @@ impl<N: Node> Fabric<N> {
             0
         };
         slot.spun_at = now;
-        slot.node.advance(now);
+        let own = slot.attended(now);
+        slot.node.advance(own);
         for port in bits(slot.node.ready_ports()) {
             let wire = slot.wires.get(port).copied().unwrap_or(NO_WIRE);
             if wire != NO_WIRE && wire >= EXIT {
                 let exit = &mut self.exits[(wire - EXIT) as usize];
                 let buffer = &mut self.buffer[..exit.mtu];
-                while let Some(length) = slot.node.poll_frame(now, port as PortId, buffer) {
+                while let Some(length) = slot.node.poll_frame(own, port as PortId, buffer) {
                     if let Some(tap) = &mut self.tap {
                         tap(now, id, port as PortId, &buffer[..length]);
                     }
@@ -486,7 +534,7 @@ impl<N: Node> Fabric<N> {
             }
             let buffer = &mut self.buffer[..mtu];
             if let Some(joint) = joint {
-                while let Some(length) = slot.node.poll_frame(now, port as PortId, buffer) {
+                while let Some(length) = slot.node.poll_frame(own, port as PortId, buffer) {
                     if let Some(tap) = &mut self.tap {
                         tap(now, id, port as PortId, &buffer[..length]);
                     }
@@ -494,7 +542,7 @@ impl<N: Node> Fabric<N> {
                     sent = true;
                 }
             } else {
-                while slot.node.poll_frame(now, port as PortId, buffer).is_some() {}
+                while slot.node.poll_frame(own, port as PortId, buffer).is_some() {}
             }
             if sent {
                 reschedule(&mut self.queue, &mut self.joints[wire as usize], wire);
@@ -518,7 +566,8 @@ impl<N: Node> Fabric<N> {
                 id.0,
                 wakeup.reason
             );
-            self.wake(id, wakeup.at.max(now));
+            let at = slot.clock.clock_time(wakeup.at);
+            self.wake(id, at.max(now));
         } else {
             self.wake(id, Time::NEVER);
         }

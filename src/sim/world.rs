@@ -76,10 +76,26 @@ impl<L: Network> World<L> {
         let mut runtime = Runtime::new(topology.name(), 1);
         runtime.seed = seed;
         runtime.first_packet = first_packet;
+        Self::of_runtime(topology, spec, runtime)
+    }
+
+    /// The world of `topology` with links that are as patient as between processes: what their
+    /// description names (`give_up_ms`, `silence_ms`) holds in virtual time, too.
+    ///
+    /// # Errors
+    /// See [`WorldError`].
+    pub fn of_processes(topology: L, seed: u64, spec: LinkSpec) -> Result<Self, WorldError> {
+        let mut runtime = Runtime::new(topology.name(), 1);
+        runtime.seed = seed;
+        runtime.real_wires = true;
+        Self::of_runtime(topology, spec, runtime)
+    }
+
+    fn of_runtime(topology: L, spec: LinkSpec, runtime: Runtime) -> Result<Self, WorldError> {
         let mut nodes = topology.nodes();
         nodes.sort_by_key(|node| matches!(node, NodeRef::Chip(_)));
         let mut world = Self {
-            fabric: Fabric::new(seed),
+            fabric: Fabric::new(runtime.seed),
             topology,
             runtime,
             epochs: vec![1; nodes.len()],

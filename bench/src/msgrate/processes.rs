@@ -1,5 +1,6 @@
 //! What became of the processes of a lab during a run, and what their links and routers did.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use phitwire_nodes::control::{NodeInfo, Request};
@@ -22,8 +23,24 @@ pub struct Fates {
     pub processes_restarted: Vec<String>,
     /// Processes that were stopped (SIGSTOP) for some time, or silent.
     pub processes_stopped: Vec<String>,
+    /// Link ends that gave up a session because the peer was silent, or acknowledged nothing.
+    pub links_given_up: Vec<String>,
+    /// Processes that did not run for some time, on a host that stood still or is overloaded, and
+    /// for how many ms together.
+    pub stood_still_ms: BTreeMap<String, u64>,
     /// Processes whose share of the link counters is not, or not fully, known.
     pub uncounted: Vec<String>,
+}
+
+impl Fates {
+    fn note(&mut self, name: &str, work: &Work) {
+        let ends = work.given_up().map(|port| format!("{name}:{port}"));
+        self.links_given_up.extend(ends);
+        let ms = work.stood_still_ms();
+        if ms > 0 {
+            self.stood_still_ms.insert(name.to_owned(), ms);
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -112,7 +129,9 @@ impl Processes {
             let mut complete = false;
             match (&process.before, after) {
                 (Some((old, before)), Some((new, after))) if *old == new => {
-                    work.add(&after.since(before));
+                    let own = after.since(before);
+                    fates.note(&process.name, &own);
+                    work.add(&own);
                     process.gone = false;
                     complete = true;
                 }

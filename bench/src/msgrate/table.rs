@@ -2,7 +2,9 @@
 
 use phitwire::nic::Operation;
 use phitwire::text_table::TextColumns;
+use phitwire_client::patience::overload;
 
+use super::Fates;
 use super::outcome::{RateResult, why_refused};
 use super::plan::Plan;
 
@@ -113,6 +115,10 @@ pub fn verdict(outcome: &RateResult) -> String {
         ),
         (&fates.processes_stopped, "stood still meanwhile"),
         (
+            &fates.links_given_up,
+            "links given up meanwhile (`give_up_ms`), what was on them lost, at",
+        ),
+        (
             &fates.uncounted,
             "frames and packets sent again are counted without (what came to them counts as dropped)",
         ),
@@ -129,7 +135,22 @@ pub fn verdict(outcome: &RateResult) -> String {
             lines.push(format!("{what}: {}", names.join(", ")));
         }
     }
+    if let Some(line) = standstills(fates) {
+        lines.push(line);
+        let load = overload();
+        lines.extend(load.strip_prefix("; ").map(str::to_owned));
+    }
     lines.join("\n")
+}
+
+/// What a host that stood still or is overloaded did to the run.
+fn standstills(fates: &Fates) -> Option<String> {
+    let (name, most) = fates.stood_still_ms.iter().max_by_key(|(_, ms)| *ms)?;
+    Some(format!(
+        "{} processes did not run for more than 50 ms at a time, {name} for {most} ms in all: the \
+         host stood still or is overloaded",
+        fates.stood_still_ms.len()
+    ))
 }
 
 /// What does not happen in every run.
@@ -191,7 +212,6 @@ fn targets(count: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::msgrate::Fates;
 
     #[test]
     fn the_columns_line_up_and_the_verdict_is_greppable() {
@@ -228,6 +248,8 @@ mod tests {
                 processes_died: names(&["r1-0"]),
                 processes_restarted: names(&["nic5"]),
                 processes_stopped: names(&["nic6"]),
+                links_given_up: names(&["r1-0:3", "nic6:0"]),
+                stood_still_ms: [("nic5".to_owned(), 80), ("r1-1".to_owned(), 3_021)].into(),
                 uncounted: names(&["nic5", "nic6", "r1-0"]),
             },
             ..refused
@@ -243,6 +265,9 @@ mod tests {
             "died meanwhile: r1-0",
             "died and were started again meanwhile: nic5",
             "stood still meanwhile: nic6",
+            "links given up meanwhile (`give_up_ms`), what was on them lost, at: r1-0:3, nic6:0",
+            "2 processes did not run for more than 50 ms at a time, r1-1 for 3021 ms in all: the host stood still \
+             or is overloaded",
             "frames and packets sent again are counted without (what came to them counts as dropped): \
              nic5, nic6, r1-0",
             "what is not known to have arrived counts as lost, at: nic5",

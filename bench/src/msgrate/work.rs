@@ -1,5 +1,7 @@
 //! What links and routers did during a run, from the counters of all processes.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use serde_json::Value;
 
@@ -40,9 +42,10 @@ enum Sum {
     NonMinimal,
     Diverted,
     Returned,
+    StoodStillMs,
 }
 
-const SUMS: usize = Sum::Returned as usize + 1;
+const SUMS: usize = Sum::StoodStillMs as usize + 1;
 
 impl Sum {
     /// The one that a counter belongs to; those of links have `portN.` in front.
@@ -59,15 +62,18 @@ impl Sum {
             (None, "non_minimal_decisions") => Self::NonMinimal,
             (None, "diverted_decisions") => Self::Diverted,
             (None, "returned_decisions") => Self::Returned,
+            (None, "loop.stood_still_ms") => Self::StoodStillMs,
             _ => return None,
         })
     }
 }
 
 /// Counters of one process, or of several together.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Work {
     sums: [u64; SUMS],
+    /// By port, how often a link was given up; of one process.
+    given_up: BTreeMap<String, u64>,
     /// One of them has routers that choose between kinds of ways.
     decides: bool,
 }
@@ -80,6 +86,9 @@ impl Work {
             if let Some(sum) = Sum::of(name) {
                 work.sums[sum as usize] += value.as_u64().unwrap_or(0);
                 work.decides |= matches!(sum, Sum::Minimal | Sum::NonMinimal);
+            } else if let Some(port) = name.strip_suffix(".given_up_sessions") {
+                let port = port.trim_start_matches("port").to_owned();
+                work.given_up.insert(port, value.as_u64().unwrap_or(0));
             }
         }
         work
@@ -91,7 +100,21 @@ impl Work {
         for (sum, before) in self.sums.iter_mut().zip(before.sums) {
             *sum = sum.saturating_sub(before);
         }
+        for (port, times) in &mut self.given_up {
+            *times = times.saturating_sub(before.given_up.get(port).copied().unwrap_or(0));
+        }
         self
+    }
+
+    /// Ports of one process whose links were given up.
+    pub fn given_up(&self) -> impl Iterator<Item = &str> {
+        let given_up = self.given_up.iter().filter(|(_, times)| **times > 0);
+        given_up.map(|(port, _)| port.as_str())
+    }
+
+    /// How long one process did not run, in ms, standstill by standstill.
+    pub fn stood_still_ms(&self) -> u64 {
+        self.sum(Sum::StoodStillMs)
     }
 
     /// Adds what another process did.

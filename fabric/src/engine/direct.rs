@@ -8,7 +8,7 @@
 //! after it: it fails, as an atomic operation does that may have been carried out.
 
 use std::collections::VecDeque;
-use std::time::Instant;
+use std::time::Duration;
 
 use phitwire_client::Error;
 use phitwire_client::door::{
@@ -81,7 +81,7 @@ pub struct Piece {
     at: Remote,
     act: Act,
     tries: u32,
-    since: Instant,
+    since: Duration,
 }
 
 /// Who waits for the pieces.
@@ -183,7 +183,7 @@ impl Endpoint {
                 at,
                 act,
                 tries: 0,
-                since: Instant::now(),
+                since: self.lookout.now(),
             };
             if let Some(slot) = self.direct.pieces.insert(piece) {
                 self.direct.waiting[kind].push_back(slot);
@@ -266,7 +266,7 @@ impl Endpoint {
             Status::Damaged | Status::Busy => true,
             status => status.is_unknown() && piece.act.is_repeatable(status),
         };
-        let tried = (piece.tries, piece.since.elapsed());
+        let tried = (piece.tries, self.lookout.now() - piece.since);
         let Some(whole) = self.direct.wholes.get_mut(number) else {
             return;
         };
@@ -300,7 +300,7 @@ impl Endpoint {
                             whole: number,
                             at,
                             tries: 0,
-                            since: Instant::now(),
+                            since: self.lookout.now(),
                         })
                     {
                         self.direct.waiting[0].push_back(slot);

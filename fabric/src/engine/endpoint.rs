@@ -5,6 +5,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::time::{Duration, Instant};
 
 use phitwire_client::door::{Access, Completion, Local, Status};
+use phitwire_client::patience::Patience;
 use phitwire_client::{AttachError, Error, Nic, Options};
 
 use super::direct::Direct;
@@ -337,17 +338,19 @@ impl Endpoint {
     /// Waits until messages on their way have arrived, some seconds at most. For a program that has
     /// ended it does not wait: there is nobody whom they could reach.
     pub fn drain(&mut self, shared: &mut Shared) {
-        let begin = Instant::now();
-        let (end, mut asks_at) = (begin + DRAIN, begin + ASK_AT_CLOSE);
+        let mut asks_at = Instant::now() + ASK_AT_CLOSE;
+        let (mut patience, mut asleep) = (Patience::new(DRAIN), Duration::ZERO);
         while !self.is_gone
-            && Instant::now() < end
+            && patience.left(asleep).is_some()
             && !(self.has_sent_all()
                 && self.queued == 0
                 && self.to_self.is_empty()
                 && self.direct.wholes.is_empty())
         {
+            asleep = Duration::ZERO;
             if !self.progress(shared) && self.nic.arm() {
-                library::poll(&self.wakers(), Duration::from_millis(5));
+                asleep = Duration::from_millis(5);
+                library::poll(&self.wakers(), asleep);
                 self.nic.disarm();
             }
             if Instant::now() >= asks_at {

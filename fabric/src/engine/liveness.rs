@@ -101,6 +101,8 @@ impl Pulse {
 pub struct Lookout {
     /// Looks without an answer before one is given up; none: nobody ever is.
     patience: u32,
+    /// Looks so far: the time in which the program had a chance to be answered.
+    looks: u32,
     /// At the last look.
     watched: BTreeSet<usize>,
     /// Whose messages were looked for, and those of anyone: for so many looks they are waited for.
@@ -121,6 +123,7 @@ impl Default for Lookout {
     fn default() -> Self {
         Self {
             patience: in_ticks(PATIENCE),
+            looks: 0,
             watched: BTreeSet::new(),
             peeked: BTreeMap::new(),
             peeked_anyone: 0,
@@ -143,6 +146,11 @@ impl Lookout {
         self.patience = in_ticks(patience);
     }
 
+    /// A time that stands still while the program does.
+    pub(super) const fn now(&self) -> Duration {
+        Duration::from_millis(TICK.as_millis() as u64 * self.looks as u64)
+    }
+
     /// Whether what has been tried for so long is tried again.
     pub(super) fn is_patient(&self, since: Duration) -> bool {
         self.patience == 0 || since < TICK * self.patience
@@ -158,6 +166,7 @@ impl Endpoint {
     /// A look at those for whom something waits.
     pub(super) fn tick(&mut self, shared: &mut Shared) {
         self.looked = Instant::now();
+        self.lookout.looks = self.lookout.looks.saturating_add(1);
         self.post_refused();
         if self.lookout.patience == 0 {
             return self.nic.flush();

@@ -1,9 +1,11 @@
 //! Memory of the program that network interfaces reach where it is: what others may have, and how
 //! they are told.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use phitwire_client::attach;
 use phitwire_client::door::{Access, Completion, Local, Status};
+use phitwire_client::patience::Patience;
 
 use super::endpoint::{DEREGISTER, Endpoint, KINDS, REGISTER};
 use super::shared::Shared;
@@ -16,8 +18,6 @@ const LINE: u64 = 64;
 const WORD: u64 = 4;
 /// Ranges that are open for long messages, at most: they stay open for the next one.
 const MOST_RANGES: usize = 128;
-/// How long the network interface may take for a registration.
-const PATIENCE: Duration = Duration::from_secs(5);
 /// The name of a registration that somebody waits for, with a number of its own; those of ranges
 /// have theirs.
 pub(super) const AWAITED: u64 = 1 << 32;
@@ -185,11 +185,14 @@ impl Endpoint {
     }
 
     fn wait_for_registration(&mut self, shared: &mut Shared) -> Option<(Status, u64)> {
-        let end = Instant::now() + PATIENCE;
+        let mut patience = Patience::new(attach::PATIENCE);
+        let mut asleep = Duration::ZERO;
         self.nic.flush();
-        while self.awaited.ended.is_none() && !self.is_gone && Instant::now() < end {
+        while self.awaited.ended.is_none() && !self.is_gone && patience.left(asleep).is_some() {
+            asleep = Duration::ZERO;
             if !self.progress(shared) && self.nic.arm() {
-                library::poll(&self.wakers(), Duration::from_millis(5));
+                asleep = Duration::from_millis(5);
+                library::poll(&self.wakers(), asleep);
                 self.nic.disarm();
             }
         }

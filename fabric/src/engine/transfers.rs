@@ -2,7 +2,7 @@
 //! into the other's where network interfaces reach both. Else they are staged in parts, and fetched
 //! into slots of the segment.
 
-use std::time::Instant;
+use std::time::Duration;
 
 use phitwire_client::door::{Local, Remote, Status};
 
@@ -75,7 +75,7 @@ pub struct Fetch {
     /// Where it goes, unless it is the slot.
     pub(super) into: Option<Local>,
     tries: u32,
-    since: Instant,
+    since: Duration,
 }
 
 impl Endpoint {
@@ -344,7 +344,7 @@ impl Endpoint {
                 bytes,
                 into,
                 tries: 0,
-                since: Instant::now(),
+                since: self.lookout.now(),
             });
         };
         let is_reached = self.reaches_own;
@@ -409,7 +409,7 @@ impl Endpoint {
             bytes,
             into: None,
             tries: 0,
-            since: Instant::now(),
+            since: self.lookout.now(),
         };
         match is_right {
             true => self.fetch(shared, fetch),
@@ -448,7 +448,7 @@ impl Endpoint {
         if status == Status::Done {
             peer.pulse.heard();
         }
-        let is_tried = fetch.tries < TRIES || self.lookout.is_patient(fetch.since.elapsed());
+        let is_tried = fetch.tries < TRIES || self.lookout.is_patient(self.lookout.now() - fetch.since);
         if again && is_tried && peer.failed.is_none() {
             return self.command(Later::Fetch(slot));
         }

@@ -1,6 +1,6 @@
 //! Messages on their way: numbers, acknowledgements, what is sent again.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use phitwire_client::Error;
 use phitwire_client::door::Status;
@@ -29,7 +29,7 @@ pub struct Sending {
     pub(super) peer: usize,
     pub(super) bytes: usize,
     end: End,
-    since: Instant,
+    since: Duration,
     tries: u32,
 }
 
@@ -148,7 +148,7 @@ impl Endpoint {
             peer,
             bytes: HEAD + payload.len(),
             end,
-            since: Instant::now(),
+            since: self.lookout.now(),
             tries: 0,
         };
         let slot = self
@@ -202,11 +202,11 @@ impl Endpoint {
             // Without a handle: the program there ended, or gave up, when half of it had come. What it
             // sent before that counts, and may lie here unread; whether it has ended is asked.
             Status::NoReceive | Status::Busy | Status::NoHandle => {
-                sending.since.elapsed() < PATIENCE
+                self.lookout.now() - sending.since < PATIENCE
             }
             Status::Damaged | Status::Aborted | Status::TimedOut | Status::DamagedAnswer => {
                 sending.tries += 1;
-                let since = sending.since.elapsed();
+                let since = self.lookout.now() - sending.since;
                 sending.tries < TRIES || self.lookout.is_patient(since)
             }
             _ => false,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::Args;
 use miette::miette;
@@ -36,9 +36,8 @@ pub fn run(args: WaitArgs) -> miette::Result<ExitCode> {
     let expected = expected_nodes(&args)?;
     let timeout = Duration::try_from_secs_f64(args.timeout)
         .map_err(|_| miette!("--timeout {} is no time span", args.timeout))?;
-    let give_up = Instant::now()
-        .checked_add(timeout)
-        .ok_or_else(|| miette!("--timeout {} is longer than the clock goes", args.timeout))?;
+    let mut patience = Patience::new(timeout);
+    let mut asleep = Duration::ZERO;
     let mut settled = BTreeSet::new();
     let mut was_there = false;
     loop {
@@ -57,9 +56,11 @@ pub fn run(args: WaitArgs) -> miette::Result<ExitCode> {
         let mut missing = Vec::new();
         let asked_all = settled.is_empty();
         let asked: Vec<String> = nodes.difference(&settled).cloned().collect();
-        let left = give_up.saturating_duration_since(Instant::now());
-        let patience = left.min(control::TIMEOUT);
-        let answers = control::ask_all(&args.lab, &asked, &Request::Links, patience);
+        let left = patience.left(asleep).unwrap_or_default();
+        // One round waits for no longer than that on purpose.
+        asleep = control::TIMEOUT + INTERVAL;
+        let answers =
+            control::ask_all(&args.lab, &asked, &Request::Links, left.min(control::TIMEOUT));
         for (node, answer) in asked.into_iter().zip(answers) {
             match not_up(&node, answer) {
                 Ok(links) if links.is_empty() => {
@@ -77,7 +78,7 @@ pub fn run(args: WaitArgs) -> miette::Result<ExitCode> {
             settled.clear();
             continue;
         }
-        if Instant::now() >= give_up {
+        if left.is_zero() {
             if nodes.is_empty() {
                 missing.push(format!("no node of lab `{}` runs", args.lab));
             }

@@ -5,6 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
+use phitwire_client::patience::{Patience, overload};
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use serde::Serialize;
 use serde_json::Value;
@@ -15,8 +16,12 @@ use super::reply::{Refusal, Reply};
 use crate::nearest::nearest;
 use crate::run_dir::{LabDir, RunDirError};
 
-/// How long a process may take to answer: it does so between two turns of its event loop.
+/// How long a process may take to answer, in time in which the one that asks runs: it does so
+/// between two turns of its event loop.
 pub const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A wait is looked after this often.
+const SLICE: Duration = Duration::from_millis(100);
 
 /// Why a request was not answered.
 #[derive(Debug, thiserror::Error)]
@@ -37,7 +42,10 @@ pub enum ClientError {
         hint: String,
     },
     /// The process is there and says nothing: it stands still, or the machine is too busy.
-    #[error("it does not answer in time: it stands still (stopped?), or the machine is too busy")]
+    #[error(
+        "it does not answer in time: it stands still (stopped?), or the machine is too busy{}",
+        overload()
+    )]
     Silent,
     /// The process is there and took a part of a request only, now or before: whatever followed on
     /// this connection would be read as the rest of it.
@@ -85,6 +93,14 @@ pub struct Client {
     owed: usize,
     /// The last request went out in part.
     half_sent: bool,
+    /// How long to wait where nothing else is said.
+    limit: Duration,
+}
+
+/// Whether a wait came to its end.
+fn is_over(error: &io::Error) -> bool {
+    use io::ErrorKind::{TimedOut, WouldBlock};
+    matches!(error.kind(), WouldBlock | TimedOut)
 }
 
 impl Client {
@@ -138,14 +154,20 @@ impl Client {
     /// When nobody listens there, nobody is taken in, or the time is zero.
     pub fn connect_within(path: &Path, timeout: Duration) -> io::Result<Self> {
         let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
-        socket.set_read_timeout(Some(timeout))?;
-        socket.set_write_timeout(Some(timeout))?;
-        socket.connect(&SockAddr::unix(path)?)?;
+        let slice = not_zero(timeout)?.min(SLICE);
+        socket.set_write_timeout(Some(slice))?;
+        let (address, mut patience) = (SockAddr::unix(path)?, Patience::new(timeout));
+        while let Err(error) = socket.connect(&address) {
+            if !is_over(&error) || patience.left(slice).is_none() {
+                return Err(error);
+            }
+        }
         Ok(Self {
             stream: BufReader::new(socket.into()),
             line: Vec::new(),
             owed: 0,
             half_sent: false,
+            limit: timeout,
         })
     }
 
@@ -154,8 +176,9 @@ impl Client {
     /// # Errors
     /// When the time is zero.
     pub fn set_timeout(&mut self, timeout: Duration) -> io::Result<()> {
-        self.stream.get_ref().set_read_timeout(Some(timeout))?;
-        self.stream.get_ref().set_write_timeout(Some(timeout))
+        self.limit = not_zero(timeout)?;
+        let slice = timeout.min(SLICE);
+        self.stream.get_ref().set_write_timeout(Some(slice))
     }
 
     /// The process at the other end, if the kernel tells.
@@ -172,11 +195,11 @@ impl Client {
     /// When the connection fails or the process refuses.
     pub fn ask(&mut self, request: &Request) -> Result<Value, ClientError> {
         while self.owed > 0 {
-            self.reply()?;
+            self.reply(&mut Patience::new(self.limit))?;
             self.owed -= 1;
         }
         self.send(request)?;
-        let answer = self.answer();
+        let answer = self.answer(&mut Patience::new(self.limit));
         self.owed += usize::from(matches!(answer, Err(ClientError::Silent)));
         answer
     }
@@ -194,6 +217,7 @@ impl Client {
         let mut line = serde_json::to_vec(request)?;
         line.push(b'\n');
         let mut left = line.as_slice();
+        let mut patience = Patience::new(self.limit);
         while !left.is_empty() {
             let error = match self.stream.get_mut().write(left) {
                 Ok(0) => io::Error::from(io::ErrorKind::WriteZero).into(),
@@ -202,6 +226,7 @@ impl Client {
                     continue;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) if is_over(&error) && patience.left(SLICE).is_some() => continue,
                 Err(error) => ClientError::from(error),
             };
             if left.len() == line.len() {
@@ -222,31 +247,53 @@ impl Client {
     /// # Errors
     /// When the connection fails or the process refuses.
     pub fn answer_within(&mut self, timeout: Duration) -> Result<Value, ClientError> {
-        let stream = self.stream.get_ref();
-        stream.set_nonblocking(timeout.is_zero())?;
-        if !timeout.is_zero() {
-            stream.set_read_timeout(Some(timeout))?;
-        }
-        let answer = self.answer();
-        self.stream.get_ref().set_nonblocking(false)?;
-        answer
+        self.answer(&mut Patience::new(timeout))
     }
 
-    fn answer(&mut self) -> Result<Value, ClientError> {
-        let result = self.reply()?.into_result();
+    /// The same, with what is left of a patience that several are waited for with.
+    ///
+    /// # Errors
+    /// When the connection fails or the process refuses.
+    pub fn answer(&mut self, patience: &mut Patience) -> Result<Value, ClientError> {
+        let result = self.reply(patience)?.into_result();
         result.map_err(|refusal| ClientError::Refused(refusal.into()))
     }
 
     /// The next reply. What has come of it when the time is over is kept.
-    fn reply(&mut self) -> Result<Reply, ClientError> {
-        let room = (MAX_LINE_BYTES + 1).saturating_sub(self.line.len());
-        (&mut self.stream)
-            .take(room as u64)
-            .read_until(b'\n', &mut self.line)?;
+    fn reply(&mut self, patience: &mut Patience) -> Result<Reply, ClientError> {
+        let mut asleep = Duration::ZERO;
+        loop {
+            // What is there already is looked at even when the time is over.
+            let left = patience.left(asleep);
+            asleep = left.map_or(Duration::ZERO, |left| left.min(SLICE));
+            let stream = self.stream.get_ref();
+            stream.set_nonblocking(left.is_none())?;
+            if left.is_some() {
+                stream.set_read_timeout(Some(asleep))?;
+            }
+            let room = (MAX_LINE_BYTES + 1).saturating_sub(self.line.len());
+            let read = (&mut self.stream)
+                .take(room as u64)
+                .read_until(b'\n', &mut self.line);
+            self.stream.get_ref().set_nonblocking(false)?;
+            match read {
+                Ok(_) => break,
+                Err(error) if is_over(&error) && left.is_some() => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
         let line = std::mem::take(&mut self.line);
         if line.last() != Some(&b'\n') {
             return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
         }
         Ok(serde_json::from_slice(&line)?)
+    }
+}
+
+/// A time that is not zero.
+fn not_zero(time: Duration) -> io::Result<Duration> {
+    match time.is_zero() {
+        true => Err(io::ErrorKind::InvalidInput.into()),
+        false => Ok(time),
     }
 }

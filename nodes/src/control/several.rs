@@ -1,7 +1,8 @@
 //! One question to many processes at once: those that stand still are waited for together.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use phitwire_client::patience::Patience;
 use serde_json::Value;
 
 use super::{Client, ClientError, Request};
@@ -25,7 +26,7 @@ pub fn ask_all(
     let patience = patience.max(SHORTEST);
     let mut answers = Vec::with_capacity(nodes.len());
     for nodes in nodes.chunks(MOST) {
-        let deadline = Instant::now() + patience;
+        let mut left = Patience::new(patience);
         let begin = |node: &String| -> Result<Client, ClientError> {
             let mut client = Client::connect_for(lab, node, CONNECT.min(patience))?;
             client.send(request)?;
@@ -34,7 +35,7 @@ pub fn ask_all(
         let begun: Vec<_> = nodes.iter().map(begin).collect();
         answers.extend(begun.into_iter().map(|begun| {
             let mut client = begun?;
-            client.answer_within(deadline.saturating_duration_since(Instant::now()))
+            client.answer(&mut left)
         }));
     }
     answers

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::thread::sleep;
-use std::time::Duration;
 
+use phitwire::kit::Attendance;
 use phitwire::manage::{Answer, Command, Reroute, ReroutePhase, RerouteReport, RerouteTimes};
 use phitwire::net::{NodeRef, RoutedTables};
+use phitwire::time::{Duration, Time};
 
 use super::fleet::{Routers, ask};
 use crate::clock::{self, Clock};
@@ -14,6 +15,11 @@ use crate::control::{ClientError, Request, RoutingReport};
 /// For how long a router is quiesced at most, in milliseconds: longer than a whole reroute may
 /// take, short enough for packets that wait meanwhile not to time out (20 s by default).
 pub const HOLD_MS: u64 = 10_000;
+
+/// The longest sleep between two looks at what is due.
+const STEP: Duration = Duration::from_ms(20);
+/// How long the answer of a router is waited for at most.
+const LONGEST_ANSWER: Duration = Duration::from_ms(5_000);
 
 /// What has come of it, and why some routers were not done.
 #[derive(Clone, Debug, Default)]
@@ -34,15 +40,17 @@ pub fn execute(
     tables: &dyn RoutedTables,
     told_to_stop: &dyn Fn() -> bool,
 ) -> Done {
-    let clock = Clock::new();
+    // Waits count only time in which this process ran, or waited for an answer on purpose.
+    let (clock, mut attendance) = (Clock::new(), Attendance::new(Time::ZERO));
+    let mut now = |asleep| attendance.look(clock.now(), asleep);
     let sources: Vec<NodeRef> = living.iter().map(|&router| NodeRef::Chip(router)).collect();
     let times = RerouteTimes::default();
-    let mut reroute = Reroute::new(clock.now(), &sources, living, changed, times);
+    let mut reroute = Reroute::new(now(Duration::ZERO), &sources, living, changed, times);
     let mut troubles = BTreeMap::new();
     while reroute.phase() != ReroutePhase::Done {
-        while let Some(command) = reroute.poll_command(clock.now()) {
+        while let Some(command) = reroute.poll_command(now(Duration::ZERO)) {
             if told_to_stop() {
-                reroute.abandon(clock.now());
+                reroute.abandon(now(Duration::ZERO));
             }
             let answer = answer(routers, command, tables).unwrap_or_else(|error| {
                 if let NodeRef::Chip(router) = command.node {
@@ -50,12 +58,12 @@ pub fn execute(
                 }
                 Answer::Gone
             });
-            reroute.handle_answer(clock.now(), command.phase, command.node, answer);
+            reroute.handle_answer(now(LONGEST_ANSWER), command.phase, command.node, answer);
         }
-        let now = clock.now();
-        reroute.handle_timers(now);
-        if let Some(at) = reroute.next_wakeup() {
-            sleep(clock::until(now, at).min(Duration::from_millis(20)));
+        let at = now(STEP);
+        reroute.handle_timers(at);
+        if let Some(next) = reroute.next_wakeup() {
+            sleep(clock::until(at, next).min(std::time::Duration::from_nanos(STEP.as_ns())));
         }
     }
     Done {

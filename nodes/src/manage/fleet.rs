@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use phitwire::net::{Network, NodeRef};
+use phitwire_client::patience::Patience;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -155,9 +156,9 @@ impl Fleet {
             .iter()
             .map(|&node| self.begin(node, request))
             .collect();
-        let deadline = Instant::now() + self.patience;
+        let mut patience = Patience::new(self.patience);
         let finish = |(&node, begun): (&NodeRef, Result<(), ClientError>)| {
-            begun.and_then(|()| self.finish(node, deadline))
+            begun.and_then(|()| self.finish(node, &mut patience))
         };
         nodes.iter().zip(begun).map(finish).collect()
     }
@@ -194,13 +195,12 @@ impl Fleet {
         Ok(())
     }
 
-    /// Waits until `deadline` for the answer to what was begun.
-    fn finish(&mut self, node: NodeRef, deadline: Instant) -> Result<Value, ClientError> {
+    /// Waits for the answer to what was begun.
+    fn finish(&mut self, node: NodeRef, patience: &mut Patience) -> Result<Value, ClientError> {
         let Some(mut line) = self.lines.remove(&node) else {
             return Err(ClientError::Silent);
         };
-        let left = deadline.saturating_duration_since(Instant::now());
-        let answer = line.client.answer_within(left);
+        let answer = line.client.answer(patience);
         line.owes = matches!(answer, Err(ClientError::Silent));
         if matches!(
             answer,
@@ -222,13 +222,13 @@ impl Routers for Fleet {
     fn ask(&mut self, router: u32, request: &Request) -> Result<Value, ClientError> {
         let node = NodeRef::Chip(router);
         self.begin(node, request)?;
-        self.finish(node, Instant::now() + self.patience)
+        self.finish(node, &mut Patience::new(self.patience))
     }
 
     fn ask_nic(&mut self, nic: u32, request: &Request) -> Result<Value, ClientError> {
         let node = NodeRef::Processor(nic);
         self.begin(node, request)?;
-        self.finish(node, Instant::now() + self.patience)
+        self.finish(node, &mut Patience::new(self.patience))
     }
 
     fn ask_all(&mut self, routers: &[u32], request: &Request) -> Vec<Result<Value, ClientError>> {

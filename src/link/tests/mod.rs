@@ -13,6 +13,7 @@ pub(crate) mod liveness;
 pub(crate) mod pair;
 pub(crate) mod rig;
 pub(crate) mod sessions;
+pub(crate) mod standstill;
 pub(crate) mod stranger;
 pub(crate) mod ways_out;
 
@@ -86,6 +87,13 @@ macro_rules! shared_cases {
                 a_link_taken_down_by_command_is_down_at_both_ends_until_it_is_taken_up
                 the_news_of_a_command_may_be_lost
                 giving_up_is_for_those_who_ask_for_it
+            }
+            standstill {
+                ends_that_stand_still_for_any_time_lose_nothing
+                by_the_clock_alone_the_same_standstills_end_sessions
+                a_half_frozen_link_is_given_up_in_its_time_and_comes_back
+                a_peer_that_comes_back_late_may_say_what_it_has
+                a_cut_link_between_starved_ends_is_given_up_all_the_same
             }
             stranger {
                 nothing_that_was_ever_sent_does_lasting_harm_when_it_is_sent_again

@@ -8,6 +8,7 @@ use phitwire_framing::lane_area;
 
 use super::rig::{A, B, FRAME_BYTES, Link, live, made};
 use crate::link::tests::end::{Drain, End};
+use crate::kit::Attendance;
 use crate::link::{DownReason, EndStatus, LinkControlBlock, LinkCounters, LinkEvent};
 use crate::rng::Rng;
 use crate::time::{Duration, Time};
@@ -59,6 +60,11 @@ impl Wire {
 
 pub(crate) struct Pair<L: Link> {
     pub now: Time,
+    /// What each end takes for the time, unless neither `attends`.
+    clocks: [Attendance; 2],
+    pub attends: bool,
+    /// What waits in the sockets of an end that stands still.
+    sockets: [Option<Vec<Vec<u8>>>; 2],
     pub ends: [End<L>; 2],
     /// Towards end A, towards end B.
     pub wires: [Wire; 2],
@@ -91,6 +97,9 @@ impl<L: Link> Pair<L> {
         let now = Time::from_ns(1_000);
         Self {
             now,
+            clocks: [Attendance::new(now); 2],
+            attends: true,
+            sockets: [None, None],
             ends: [End::new(a, now, frame_bytes), End::new(b, now, frame_bytes)],
             wires: [Wire::clean(), Wire::clean()],
             flying: BTreeMap::new(),
@@ -149,21 +158,58 @@ impl<L: Link> Pair<L> {
         self.ends[end].events.iter().map(of).sum()
     }
 
+    /// The time of an end.
+    pub(crate) fn own(&mut self, end: usize) -> Time {
+        match (self.attends, &self.sockets[end]) {
+            (false, _) => self.now,
+            (true, Some(_)) => self.clocks[end].now(),
+            (true, None) => self.clocks[end].look(self.now, Duration::from_ps(u64::MAX)),
+        }
+    }
+
+    /// The process of an end stands still from now on.
+    pub(crate) fn freeze(&mut self, end: usize) {
+        self.own(end);
+        self.sockets[end].get_or_insert_default();
+    }
+
+    /// It goes on, and finds what came meanwhile; its timers run first, as those of a process that
+    /// reads a part at a time do.
+    pub(crate) fn thaw(&mut self, end: usize) {
+        let Some(frames) = self.sockets[end].take() else {
+            return;
+        };
+        if self.attends {
+            let clock = &mut self.clocks[end];
+            let (now, span) = (clock.look(self.now, Duration::ZERO), clock.take_standstill());
+            self.ends[end].lcb.stood_still(now, span);
+        }
+        self.settle();
+        frames.iter().for_each(|frame| self.inject(end, frame));
+        self.settle();
+    }
+
+    /// What waits in the sockets of an end that stands still is lost.
+    pub(crate) fn sockets_lose(&mut self, end: usize) {
+        self.sockets[end].iter_mut().for_each(Vec::clear);
+    }
+
     /// A frame that comes at this moment, from any sender.
     pub(crate) fn inject(&mut self, to: usize, bytes: &[u8]) {
-        let now = self.now;
+        let now = self.own(to);
         let end = &mut self.ends[to];
         end.lcb.handle_frame(now, bytes, &mut end.input);
     }
 
     pub(crate) fn link_down(&mut self, end: usize) {
-        let now = self.now;
+        let now = self.own(end);
         let End { lcb, input, .. } = &mut self.ends[end];
         lcb.link_down(now, input);
     }
 
     pub(crate) fn link_up(&mut self, end: usize) {
-        self.ends[end].lcb.link_up(self.now);
+        let now = self.own(end);
+        self.ends[end].lcb.link_up(now);
     }
 
     /// A new process at `end`, which names itself `epoch`.
@@ -268,7 +314,10 @@ impl<L: Link> Pair<L> {
     /// Lets both ends do what they can at this moment.
     pub(crate) fn settle(&mut self) {
         for index in [A, B] {
-            let now = self.now;
+            if self.sockets[index].is_some() {
+                continue;
+            }
+            let now = self.own(index);
             let end = &mut self.ends[index];
             end.lcb.handle_timers(now, &mut end.input);
             end.take();
@@ -301,9 +350,13 @@ impl<L: Link> Pair<L> {
     pub(crate) fn step(&mut self, limit: Duration) -> bool {
         self.settle();
         let mut at = self.flying.keys().next().map(|(at, _)| *at);
-        for end in &self.ends {
+        for (index, end) in self.ends.iter().enumerate() {
+            if self.sockets[index].is_some() {
+                continue;
+            }
             let wake = end.lcb.next_wakeup();
             if wake != Time::NEVER {
+                let wake = self.clocks[index].clock_time(wake);
                 at = Some(at.map_or(wake, |at| at.min(wake)));
             }
             // A core that is in the middle of something goes on soon.
@@ -327,7 +380,10 @@ impl<L: Link> Pair<L> {
             && entry.key().0 <= self.now
         {
             let (to, bytes) = entry.remove();
-            self.inject(to, &bytes);
+            match &mut self.sockets[to] {
+                Some(socket) => socket.push(bytes),
+                None => self.inject(to, &bytes),
+            }
         }
         true
     }

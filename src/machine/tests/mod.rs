@@ -9,6 +9,7 @@ mod local;
 mod ready;
 mod saturation;
 mod stages;
+mod standstill;
 mod strangers;
 mod traces;
 

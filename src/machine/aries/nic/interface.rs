@@ -115,6 +115,13 @@ impl Interface {
         }
     }
 
+    /// The process stood still for `span` until `now`.
+    pub(super) fn stood_still(&mut self, now: Time, span: Duration) {
+        self.requester.stood_still(now, span);
+        self.runs.stood_still(now, span);
+        self.collective.stood_still(now, span);
+    }
+
     fn memory_bytes(&self) -> u64 {
         self.responder.memory.memory().size()
     }

@@ -25,7 +25,7 @@ use crate::nic::traffic_report::TrafficReport;
 use crate::nic::traffic_spec::{SpecError, TrafficSpec};
 use crate::node::{Node, PortId, WakeReason, Wakeup};
 use crate::rng::Rng;
-use crate::time::Time;
+use crate::time::{Duration, Time};
 
 /// Events kept until they are fetched; the oldest goes first.
 const MAX_EVENTS: usize = 1024;
@@ -435,6 +435,11 @@ impl Node for AriesNic {
         if port == 0 {
             self.link.handle_frame(now, bytes);
         }
+    }
+
+    fn stood_still(&mut self, now: Time, span: Duration) {
+        self.link.stood_still(now, span);
+        self.interface.stood_still(now, span);
     }
 
     fn advance(&mut self, now: Time) {

@@ -250,14 +250,20 @@ impl Requester {
     /// The next request whose time-out has passed.
     #[inline]
     pub(crate) fn expire(&mut self, now: Time) -> Option<Answer> {
-        let oldest = self.outstanding.slab.oldest()?;
-        if oldest + self.timeout > now {
+        let (at, oldest) = self.outstanding.slab.times_out(self.timeout)?;
+        if at > now {
             return None;
         }
         let (_, pending) = self.outstanding.expire(oldest)?;
         self.counters.requests_timed_out += 1;
         let failure = Some(Failure::TimedOut);
         Some(Answer { pending, failure })
+    }
+
+    /// The process stood still for `span` until `now`.
+    pub(crate) fn stood_still(&mut self, now: Time, span: Duration) {
+        let slab = &mut self.outstanding.slab;
+        slab.stood_still(now, span, self.timeout);
     }
 
     /// When the next request times out, or requests are possible again.

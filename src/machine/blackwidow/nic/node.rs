@@ -29,7 +29,7 @@ use crate::nic::{
 };
 use crate::node::{Node, PortId, WakeReason, Wakeup};
 use crate::rng::Rng;
-use crate::time::Time;
+use crate::time::{Duration, Time};
 
 /// Events kept until they are fetched; the oldest goes first.
 const MAX_EVENTS: usize = 1024;
@@ -458,6 +458,14 @@ impl Node for BlackWidowNic {
         if let Some(port) = self.ports.get_mut(usize::from(port)) {
             port.link.handle_frame(now, bytes);
         }
+    }
+
+    fn stood_still(&mut self, now: Time, span: Duration) {
+        for port in &mut self.ports {
+            port.link.stood_still(now, span);
+        }
+        self.requester.stood_still(now, span);
+        self.runs.stood_still(now, span);
     }
 
     fn advance(&mut self, now: Time) {

@@ -411,6 +411,10 @@ impl LinkControlBlock for FlitEnd {
         self.count(input);
     }
 
+    fn stood_still(&mut self, now: Time, span: Duration) {
+        self.carrier.stood_still(now, span);
+    }
+
     fn next_wakeup(&self) -> Time {
         let timers = self.carrier.next_wakeup().min(self.doubts.deadline());
         // Where the carrier has no room, a frame has to come before anything can be told.

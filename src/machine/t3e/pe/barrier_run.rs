@@ -84,6 +84,12 @@ impl BarrierRun {
         run
     }
 
+    /// The process stood still for `span` until `now`.
+    pub fn stood_still(&mut self, now: Time, span: Duration) {
+        self.latency.stood_still(now, span);
+        self.eureka_latency.stood_still(now, span);
+    }
+
     pub fn run(&self) -> u32 {
         self.spec.run
     }
@@ -201,7 +207,7 @@ impl BarrierRun {
         self.counts.eurekas += 1;
         self.seen = true;
         if signalled {
-            self.eureka_latency.record(now.since(since).as_ns());
+            self.eureka_latency.record_span(since, now);
         } else if let (first, None) = self.signals() {
             let least = 2 * self.joined + 1;
             self.ask(first, least);
@@ -242,7 +248,7 @@ impl BarrierRun {
         let Step::Armed(since) = self.step else {
             return;
         };
-        self.latency.record(now.since(since).as_ns());
+        self.latency.record_span(since, now);
         self.last = now;
         self.counts.barriers += 1;
         // Another one each time; of oneself there is nothing to learn.
@@ -293,7 +299,7 @@ impl BarrierRun {
     pub fn report(&self) -> BarrierReport {
         BarrierReport {
             phase: self.phase(),
-            elapsed_ns: self.last.since(self.began).as_ns(),
+            elapsed_ns: self.latency.span(self.began, self.last).as_ns(),
             latency: self.latency.counts(),
             eureka_latency: self.eureka_latency.counts(),
             ..self.counts.clone()

@@ -28,7 +28,7 @@ use crate::node::{Node, PortId, WakeReason, Wakeup};
 use crate::packets::message_queues::MessageQueues;
 use crate::packets::transfer::Transfer;
 use crate::packets::{Completion, PostError, TransferNic, TransferNicConfig, TransferNicCounters};
-use crate::time::Time;
+use crate::time::{Duration, Time};
 
 /// What a processor is told.
 pub type PeConfig = TransferNicConfig<FlitLinkConfig>;
@@ -178,6 +178,11 @@ impl Node for Pe {
     fn handle_frame(&mut self, now: Time, port: PortId, bytes: &[u8]) {
         self.nic.handle_frame(now, port, bytes);
         self.take_messages(now);
+    }
+
+    fn stood_still(&mut self, now: Time, span: Duration) {
+        self.nic.stood_still(now, span);
+        self.runs.stood_still(now, span);
     }
 
     fn advance(&mut self, now: Time) {

@@ -7,7 +7,7 @@ use crate::nic::RunPhase;
 use crate::packets::responder::REGISTERS;
 use crate::packets::transfer::{Kind, Transfer};
 use crate::packets::{Completion, Outcome, TransferNic};
-use crate::time::Time;
+use crate::time::{Duration, Time};
 
 /// Bytes of a word.
 const WORD: u64 = size_of::<u64>() as u64;
@@ -41,6 +41,12 @@ impl Runs {
 
     fn going_on(&self) -> impl Iterator<Item = usize> + use<> {
         crate::kit::bits(self.going_on.into())
+    }
+
+    /// The process stood still for `span` until `now`.
+    pub fn stood_still(&mut self, now: Time, span: Duration) {
+        let runs = self.runs.iter_mut().flatten();
+        runs.for_each(|run| run.stood_still(now, span));
     }
 
     /// Takes a message from the router.

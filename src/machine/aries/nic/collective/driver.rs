@@ -50,6 +50,11 @@ impl Driver {
         }
     }
 
+    /// The process stood still for `span` until `now`.
+    pub(super) fn stood_still(&mut self, now: Time, span: Duration) {
+        self.latency.stood_still(now, span);
+    }
+
     pub(super) fn run(&self) -> u32 {
         self.spec.run
     }
@@ -106,7 +111,7 @@ impl Driver {
     }
 
     fn verify(&mut self, now: Time, ended: &Ended, result: Operand) {
-        self.latency.record(now.since(ended.joined.at).as_ns());
+        self.latency.record_span(ended.joined.at, now);
         let right = u64::from(ended.sequence) == self.iteration & u64::from(u32::MAX)
             && result == self.spec.result(self.iteration);
         self.counts.wrong += u64::from(!right);
@@ -139,7 +144,7 @@ impl Driver {
     pub(super) fn report(&self) -> CollectiveReport {
         CollectiveReport {
             phase: self.phase,
-            elapsed_ns: self.last.since(self.began).as_ns(),
+            elapsed_ns: self.latency.span(self.began, self.last).as_ns(),
             latency: self.latency.counts(),
             ..self.counts.clone()
         }

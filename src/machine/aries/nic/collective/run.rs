@@ -73,6 +73,13 @@ impl CollectiveUnit {
         again.then(|| driver.engine())
     }
 
+    /// The process stood still for `span` until `now`.
+    pub(crate) fn stood_still(&mut self, now: Time, span: Duration) {
+        if let Some(driver) = &mut self.driver {
+            driver.stood_still(now, span);
+        }
+    }
+
     pub(crate) fn report(&self) -> Option<CollectiveReport> {
         self.driver.as_ref().map(Driver::report)
     }

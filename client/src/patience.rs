@@ -1,0 +1,72 @@
+//! How long to wait for somebody, in time in which the own process ran.
+
+use std::fs;
+use std::thread::available_parallelism;
+use std::time::{Duration, Instant};
+
+use phitwire_framing::attendance::AttendedClock;
+
+/// A process that did not run for longer than this stood still: the bound of the network interfaces'
+/// own clock.
+const LONGEST_GAP: Duration = Duration::from_millis(50);
+
+/// A limit to a wait that does not count the time in which the waiting process did not run.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    began: Instant,
+    clock: AttendedClock,
+    limit: Duration,
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+impl Patience {
+    /// Waits for `limit` from now on.
+    pub fn new(limit: Duration) -> Self {
+        Self {
+            began: Instant::now(),
+            clock: AttendedClock::new(nanos(LONGEST_GAP), 0),
+            limit,
+        }
+    }
+
+    /// What is left after a look at what has come, before which the process slept for `asleep` at
+    /// most; `None` when it is over. Never zero.
+    pub fn left(&mut self, asleep: Duration) -> Option<Duration> {
+        let now = nanos(self.began.elapsed());
+        let attended = Duration::from_nanos(self.clock.look(now, nanos(asleep)));
+        self.limit
+            .checked_sub(attended)
+            .filter(|left| !left.is_zero())
+    }
+}
+
+/// What a message adds about a machine with more to run than processors; nothing otherwise.
+pub fn overload() -> String {
+    let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load: Option<f64> = text.split(' ').next().and_then(|first| first.parse().ok());
+    let processors = available_parallelism().map_or(1, usize::from);
+    match load {
+        Some(load) if load > 1.5 * processors as f64 => {
+            format!("; the machine is overloaded (load {load} on {processors} processors)")
+        }
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_ends_and_a_standstill_is_no_part_of_it() {
+        let mut patience = Patience::new(Duration::from_millis(200));
+        // Nothing was slept on purpose.
+        std::thread::sleep(Duration::from_millis(300));
+        assert!(patience.left(Duration::ZERO) > Some(Duration::from_millis(140)));
+        std::thread::sleep(Duration::from_millis(200));
+        assert_eq!(patience.left(Duration::from_secs(10)), None);
+    }
+}

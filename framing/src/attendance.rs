@@ -1,0 +1,100 @@
+//! A clock for those who wait: it counts only time in which their process ran.
+//!
+//! A host that stands still (a suspended machine, a frozen control group, a stopped process) or has
+//! no processor to spare is not a broken network. What a process waits for may have come long ago
+//! and lie unread, so the time in which it could not look is no time in which it waited.
+
+/// Attended time of one process, in any unit, above a clock that never stops.
+///
+/// Call [`look`](Self::look) at each look at the inputs and wherever the time is needed between two
+/// looks. What passed since the call before counts up to the longest gap and, on top of that, as long
+/// as the process slept on purpose: it would have been woken. So on a starved host patience lasts
+/// longer and still ends.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AttendedClock {
+    longest_gap: u64,
+    looked: u64,
+    absent: u64,
+    unreported: u64,
+}
+
+impl AttendedClock {
+    /// A clock that begins at `now`; gaps up to `longest_gap` are no standstill.
+    pub const fn new(longest_gap: u64, now: u64) -> Self {
+        Self {
+            longest_gap,
+            looked: now,
+            absent: 0,
+            unreported: 0,
+        }
+    }
+
+    /// The process runs at `now`, and since the last call it slept for up to `asleep` on purpose.
+    /// Returns the attended time.
+    #[inline]
+    pub const fn look(&mut self, now: u64, asleep: u64) -> u64 {
+        let gap = now.saturating_sub(self.looked);
+        self.leave_out(gap.saturating_sub(asleep.saturating_add(self.longest_gap)));
+        self.looked = now;
+        self.attended()
+    }
+
+    /// The same, but nothing since the last call counts: the inputs still hold what came during a
+    /// standstill.
+    pub const fn hold(&mut self, now: u64) -> u64 {
+        self.leave_out(now.saturating_sub(self.looked));
+        self.looked = now;
+        self.attended()
+    }
+
+    const fn leave_out(&mut self, span: u64) {
+        self.absent += span;
+        self.unreported += span;
+    }
+
+    /// The attended time at the last call.
+    #[inline]
+    pub const fn attended(&self) -> u64 {
+        self.looked - self.absent
+    }
+
+    /// What to add to attended time for the time of the clock behind.
+    #[inline]
+    pub const fn absent(&self) -> u64 {
+        self.absent
+    }
+
+    /// How much time was left out since this was last asked.
+    #[inline]
+    pub const fn take_standstill(&mut self) -> u64 {
+        core::mem::replace(&mut self.unreported, 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn standstills_do_not_count_and_sleeps_do() {
+        let mut clock = AttendedClock::new(50, 1_000);
+        assert_eq!(clock.look(1_050, 0), 1_050, "a gap that may be");
+        assert_eq!(clock.look(4_050, 3_000), 4_050, "a sleep that ended in time");
+        assert_eq!(clock.look(7_100, 3_000), 7_100, "and one that ended a little late");
+        assert_eq!(clock.take_standstill(), 0);
+        assert_eq!(clock.look(10_200, 3_000), 10_150, "overslept");
+        assert_eq!(clock.look(13_200, 0), 10_200, "kept from running");
+        assert_eq!(clock.take_standstill(), 50 + 2_950);
+        assert_eq!(clock.take_standstill(), 0);
+        assert_eq!(clock.hold(13_900), 10_200, "its inputs are still full");
+        assert_eq!(clock.take_standstill(), 700);
+        assert_eq!(clock.attended() + clock.absent(), 13_900);
+    }
+
+    #[test]
+    fn on_a_starved_host_patience_ends_all_the_same() {
+        let mut clock = AttendedClock::new(50, 0);
+        let rounds = (1..).find(|n| clock.look(n * 1_000, 10) >= 2_000);
+        assert_eq!(rounds, Some(34));
+    }
+}

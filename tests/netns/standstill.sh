@@ -1,0 +1,89 @@
+#!/usr/bin/env bash
+# A host that stands still is not a broken network: all processes of a lab under traffic stop and go on, by signal and, where
+# the kernel has it, by a frozen control group. Nothing is lost or timed out, no link is given up. Half of a lab that stands still
+# for less than `give_up_ms` costs nothing either; for longer, its links go as that says and come back.
+# With PHITWIRE_LONG=1 also for half a minute, and with 20 % and 5 % of a processor for the whole lab.
+# shellcheck source=testlib.sh
+. "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
+t_need_namespaces
+
+FREEZER=/sys/fs/cgroup/freezer
+SLOW=/sys/fs/cgroup/cpu
+GROUP=$(phw_netns test still-$$)
+# What finish() of the library does comes after this.
+groups_end() {
+    [[ ! -d $FREEZER/$GROUP ]] || { echo THAWED >"$FREEZER/$GROUP/freezer.state"; leave "$FREEZER"; }
+    [[ ! -d $SLOW/$GROUP ]] || leave "$SLOW"
+}
+leave() {
+    local pid
+    while read -r pid; do echo "$pid" >"$1/cgroup.procs" || true; done <"$1/$GROUP/cgroup.procs"
+    rmdir -- "$1/$GROUP" || true
+}
+trap 'groups_end; t_finish' EXIT
+
+pids() { cat -- "$(phw_lab_dir "$LAB")"/*.pid; }
+half() { pids | awk 'NR % 2'; }
+join() { local pid; mkdir -p -- "$1/$GROUP"; while read -r pid; do echo "$pid" >"$1/$GROUP/cgroup.procs"; done; }
+downs() { cat -- "$(phw_lab_dir "$LAB")"/*.log | grep -c 'event=Down' || true; }
+
+# frozen HOW WHICH SECONDS: they stand still for so long, under way.
+frozen() {
+    local all
+    mapfile -t all < <("$2")
+    case $1 in
+        signal) kill -STOP "${all[@]}"; sleep "$3"; kill -CONT "${all[@]}" ;;
+        freezer)
+            printf '%s\n' "${all[@]}" | join "$FREEZER"
+            echo FROZEN >"$FREEZER/$GROUP/freezer.state"
+            sleep "$3"
+            echo THAWED >"$FREEZER/$GROUP/freezer.state"
+            leave "$FREEZER" ;;
+    esac
+}
+
+# unharmed HOW WHICH SECONDS...: they stand still once for each of these, and the run beside it is as if nothing had been.
+unharmed() {
+    local how=$1 which=$2 file=$T_SCRATCH/run.json before seconds runner
+    before=$(downs)
+    long_rate "$file" --rate 2000 --window 64 &
+    runner=$!
+    under_way nic0
+    for seconds in "${@:3}"; do
+        frozen "$how" "$which" "$seconds"
+        under_way nic0
+    done
+    told_to_end "$runner"
+    check "$LAB, $how, $which, ${*:3} s: nothing is lost or timed out" \
+        jq -e '.acknowledged > 1000 and .lost == 0 and .timed_out == 0 and .duplicated == 0 and .corrupted == 0 and .misordered == 0' "$file"
+    check "$LAB, $how, $which, ${*:3} s: no link is given up" test "$(downs)" = "$before"
+}
+
+kinds=(signal)
+if [[ -w $FREEZER/tasks ]]; then kinds+=(freezer); else skip "control groups" "no freezer here"; fi
+
+t_up still_aries aries-group
+for how in "${kinds[@]}"; do unharmed "$how" pids 0.5 3; done
+unharmed signal half 0.5
+(( ${PHITWIRE_LONG:-0} == 0 )) || unharmed signal pids 30
+
+# Longer than `give_up_ms`: what was on the links is lost and told, and they come back.
+before=$(downs)
+frozen signal half 3
+check "$LAB: half a lab that stands still for 3 s is given up" test "$(downs)" -gt "$before"
+check "$LAB: and comes back" "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeout 15
+rate_case "$LAB: the next run is clean" 1000 --seconds 0.5
+
+if (( ${PHITWIRE_LONG:-0} )); then
+    t_up still_t3e t3e-2x2x2
+    unharmed signal pids 0.5 3 30
+    for share in 20 5; do
+        pids | join "$SLOW"
+        echo 100000 >"$SLOW/$GROUP/cpu.cfs_period_us"
+        echo $(( share * 1000 )) >"$SLOW/$GROUP/cpu.cfs_quota_us"
+        before=$(downs)
+        rate_case "$LAB with $share % of a processor: nothing is lost or timed out" 100 --rate 100 --window 8 --seconds 10
+        check "$LAB with $share % of a processor: no link is given up" test "$(downs)" = "$before"
+        leave "$SLOW"
+    done
+fi
