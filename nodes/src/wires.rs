@@ -40,7 +40,7 @@ struct PortWire {
     state: WireState,
     /// Index and life of the interface that the port was attached to last.
     attached: Option<(u32, u32)>,
-    /// It was bound when it was opened, and nobody has looked since.
+    /// It was bound when the port was opened, and nobody has looked since.
     opened: bool,
 }
 
@@ -86,6 +86,7 @@ impl Wires {
     pub fn opened(&mut self, ports: &[PortConfig], backend: &dyn Backend) {
         for (of, config) in self.wires.iter_mut().zip(ports) {
             of.wire = Wire::new(config, backend.frame_limit(of.port));
+            of.opened = !backend.ports().is_detached(of.port);
         }
     }
 
@@ -113,7 +114,10 @@ impl Wires {
         let now = Instant::now();
         for of in &mut self.wires {
             let mut state = of.wire.judge(watch);
-            if let Err(error) = of.attach(backend, watch, &state) {
+            // A wire that is not whole says why itself, and is tried again when it is.
+            if let Err(error) = of.attach(backend, watch, &state)
+                && state == WireState::Whole
+            {
                 state = WireState::Unbound(error.to_string());
             }
             if state == of.state {

@@ -444,7 +444,7 @@ impl Driver {
         self.last_answer = now;
         self.release(index, address, &answered);
         match answered {
-            Answered::Unknown => {
+            Answered::Unknown | Answered::Unsent => {
                 self.counts.timed_out += 1;
                 return;
             }

@@ -1,12 +1,9 @@
 //! Topologies by name.
 
-use std::path::Path;
-
 use miette::{Report, miette};
 use phitwire::machine::{self, MACHINES};
 use phitwire::net::{Network, Shown};
 
-use crate::description;
 use crate::nearest::did_you_mean;
 
 /// Names and texts of the descriptions that come with the command.
@@ -14,15 +11,22 @@ fn all() -> impl Iterator<Item = &'static (&'static str, &'static str)> {
     MACHINES.iter().flat_map(|machine| machine.ready)
 }
 
-/// The network of a file, or of a name: one that comes with the command, or one that a machine
-/// generates.
+/// The description of the network of a name.
 ///
 /// # Errors
-/// Neither a file nor a name, or a description with mistakes.
-pub fn find(name: &str) -> miette::Result<Box<dyn Network>> {
-    if name == "-" || Path::new(name).exists() {
-        return description::open(Path::new(name));
+/// See [`find`].
+pub fn text(name: &str) -> miette::Result<String> {
+    match all().find(|(ready, _)| *ready == name) {
+        Some((_, text)) => Ok((*text).to_owned()),
+        None => Ok(find(name)?.write()),
     }
+}
+
+/// The network of a name: one that comes with the command, or one that a machine generates.
+///
+/// # Errors
+/// No such name.
+pub fn find(name: &str) -> miette::Result<Box<dyn Network>> {
     if let Some((_, text)) = all().find(|(ready, _)| *ready == name) {
         return machine::read(name, text).map_err(Report::new);
     }

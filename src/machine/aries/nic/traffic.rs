@@ -239,6 +239,7 @@ pub(crate) fn block_ended(
     };
     let answered = match ended.failure {
         Some(Failure::Refused(_)) => Answered::Refused,
+        Some(_) if ended.unsent => Answered::Unsent,
         Some(_) => Answered::Unknown,
         None if is_get => {
             let found = block_found(memory.memory(), local, address, length as u32);
