@@ -33,12 +33,10 @@ impl FileKind {
     }
 
     fn too_large(self, name: &str, bytes: Option<u64>) -> miette::Report {
-        let Self { what, most } = self;
+        let most = self.most;
         match bytes {
-            Some(bytes) => {
-                miette!("{name} is too large: {bytes} bytes, and {what} has at most {most}")
-            }
-            None => miette!("{name} is too large: {what} has at most {most} bytes"),
+            Some(bytes) => miette!("{name} is too large: {bytes} bytes, at most {most}"),
+            None => miette!("{name} is too large: more than {most} bytes"),
         }
     }
 }

@@ -142,6 +142,8 @@ impl<'a> Course<'a> {
                 sent: merged.sent,
                 acknowledged: merged.acknowledged,
                 phase: merged.phase,
+                outstanding: merged.outstanding,
+                waiting: self.names(|one| one.is_source && one.last.outstanding > 0),
             });
             let mut open = self
                 .participants

@@ -80,9 +80,7 @@ fn check(schema: &Schema, file: &Path) -> miette::Result<ExitCode> {
         .collect();
     if mistakes.is_empty() {
         let (name, version) = (schema.name, schema.version());
-        return print(&format!(
-            "{file}: as `{name}`, version {version}, says\n"
-        ));
+        return print(&format!("{file}: as `{name}`, version {version}, says\n"));
     }
     print(&(mistakes.join("\n") + "\n"))?;
     Ok(ExitCode::FAILURE)

@@ -10,7 +10,7 @@ impl BlockTransferEngine {
     /// Ends all transfers of `owner`. No memory of theirs is touched after that, but of what is
     /// wholly out.
     pub(crate) fn give_up(&mut self, owner: TransferOwner, transactions: &mut Transactions) {
-        let is_its = |queued: &Queued, _| queued.owner == owner;
+        let is_its = |queued: &Queued, _: bool| queued.owner == owner;
         self.fail(Failure::Aborted, is_its, transactions);
     }
 
@@ -23,7 +23,7 @@ impl BlockTransferEngine {
         who: Silence,
         transactions: &mut Transactions,
     ) {
-        let is_silent = |queued: &Queued, is_fenced| {
+        let is_silent = |queued: &Queued, is_fenced: bool| {
             let others_too = who == Silence::All && !queued.is_send() && !is_fenced;
             queued.target == target || others_too
         };
