@@ -286,9 +286,22 @@ fn cut_one_at_a_time(seed: u64, same: bool, gap_ms: u64) -> TrafficReport {
 #[test]
 fn short_cuts_of_sidelinks_time_nothing_out_unless_they_are_one_long_one() {
     for seed in 1..=3 {
-        for (same, gap_ms) in [(false, 0), (false, 100), (true, 1_000), (true, 100), (true, 0)] {
+        for (same, gap_ms) in [
+            (false, 0),
+            (false, 100),
+            (true, 1_000),
+            (true, 100),
+            (true, 0),
+        ] {
             let report = cut_one_at_a_time(seed, same, gap_ms);
-            eprintln!("{seed} same {same} gap {gap_ms}: {} {} {} lost {} p {}", report.sent, report.acknowledged, report.timed_out, report.lost(), report.latency.max_ns / 1_000_000);
+            eprintln!(
+                "{seed} same {same} gap {gap_ms}: {} {} {} lost {} p {}",
+                report.sent,
+                report.acknowledged,
+                report.timed_out,
+                report.lost(),
+                report.latency.max_ns / 1_000_000
+            );
         }
     }
 }

@@ -338,8 +338,20 @@ impl<'a> Run<'a> {
             .destinations
             .as_ref()
             .is_none_or(|d| d.all().is_empty());
-        let has_none_left = program.free.is_empty() && program.under_way == 0;
+        let has_none_left = program.under_way == 0 && self.is_stuck(program);
         program.is_gone || is_silent || has_none_left || (count > 0 && program.sent >= count)
+    }
+
+    /// Whether all that a source may still send would go where earlier messages got no answer.
+    fn is_stuck(&self, program: &Program) -> bool {
+        let Some(destinations) = &program.destinations else {
+            return true;
+        };
+        let mut all = destinations.all().iter();
+        all.all(|to| match self.by_processor.get(to) {
+            Some(&to) => !program.may_send(to),
+            None => true,
+        })
     }
 
     fn fill_window(&mut self, source: usize) -> Result<bool, DoorError> {
@@ -579,13 +591,22 @@ impl Program {
     /// [`PARTS_HELD`] times as many as are left (dynamic thresholds, as in
     /// `machine::aries::nic::transfer_targets`); where there is but one, all are its.
     fn next_target(&mut self, by_processor: &HashMap<u16, usize>) -> Option<usize> {
-        let destinations = self.destinations.as_mut()?;
-        let targets = destinations.all().len();
-        let most = PARTS_HELD * self.free.len();
-        let tries = targets.min(MOST_TRIES);
-        let mut drawn = (0..tries).map_while(|_| by_processor.get(&destinations.next()?).copied());
-        let held = &self.held;
-        drawn.find(|&to| targets == 1 || held[to] < most)
+        for _ in 0..MOST_TRIES {
+            let to = self.destinations.as_mut()?.next()?;
+            let to = *by_processor.get(&to)?;
+            if self.may_send(to) {
+                return Some(to);
+            }
+        }
+        None
+    }
+
+    fn may_send(&self, to: usize) -> bool {
+        let is_only_one = |d: &Destinations| d.all().len() == 1;
+        match self.destinations.as_ref().is_some_and(is_only_one) {
+            true => !self.free.is_empty(),
+            false => self.held[to] < PARTS_HELD * self.free.len(),
+        }
     }
 
     fn failed(&self, error: Error) -> DoorError {

@@ -171,7 +171,11 @@ fn colours_are_wanted() -> bool {
 fn refuse(error: &clap::Error) -> ExitCode {
     let plain = error.render().to_string();
     let mut shown = harmless(&plain);
-    let words = there_are(error, std::env::args().skip(1));
+    let arguments = std::env::args_os().skip(1);
+    let words = there_are(
+        error,
+        arguments.map(|one| one.to_string_lossy().into_owned()),
+    );
     if words.is_none() && (shown == plain || !error.use_stderr()) {
         error.exit();
     }

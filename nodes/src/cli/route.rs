@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::print;
 use crate::control::{Client, Request};
+use crate::sim::ready;
 use crate::trace::live::{Lab, place};
 
 /// Routers that a way has at most.
@@ -102,7 +103,7 @@ impl Asked<'_> {
 pub fn run(args: &RouteArgs) -> miette::Result<ExitCode> {
     let (network, from, to) = match (&args.lab, &args.words[..]) {
         (Some(lab), [from, to]) => (Lab::open(lab)?.network, from, to),
-        (None, [topology, from, to]) => (read_network(Path::new(topology))?, from, to),
+        (None, [topology, from, to]) => (ready::find(topology)?, from, to),
         _ => {
             return Err(miette!(
                 help = "`phitwire route quickstart nic0 nic7`, or `phitwire route --lab NAME nic0 nic7`",

@@ -1,9 +1,12 @@
 //! Topologies by name.
 
+use std::path::Path;
+
 use miette::{Report, miette};
 use phitwire::machine::{self, MACHINES};
 use phitwire::net::{Network, Shown};
 
+use crate::description;
 use crate::nearest::did_you_mean;
 
 /// Names and texts of the descriptions that come with the command.
@@ -22,11 +25,15 @@ pub fn text(name: &str) -> miette::Result<String> {
     }
 }
 
-/// The network of a name: one that comes with the command, or one that a machine generates.
+/// The network of a file, or of a name: one that comes with the command, or one that a machine
+/// generates.
 ///
 /// # Errors
-/// No such name.
+/// Neither a file nor a name, or a description with mistakes.
 pub fn find(name: &str) -> miette::Result<Box<dyn Network>> {
+    if name == "-" || Path::new(name).exists() {
+        return description::open(Path::new(name));
+    }
     if let Some((_, text)) = all().find(|(ready, _)| *ready == name) {
         return machine::read(name, text).map_err(Report::new);
     }

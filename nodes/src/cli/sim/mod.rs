@@ -5,7 +5,7 @@ mod loads;
 mod own;
 mod point;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
@@ -30,7 +30,7 @@ use super::sim_record::RecordOptions;
 use super::sim_trace::SimTraceArgs;
 use crate::nearest::did_you_mean;
 use crate::output::{NOT_READ, complain, end_with_reader, print_if_read};
-use crate::sim::{Measured, measure, output};
+use crate::sim::{Measured, measure, output, ready};
 
 /// Cycles of a phase at most: 20 minutes of virtual time.
 const MOST_CYCLES: u64 = 1_000_000_000_000;
@@ -259,7 +259,7 @@ impl SimArgs {
 /// # Errors
 /// A topology that cannot be read or does not suit the traffic, or a file that cannot be written.
 pub fn run(args: &SimArgs) -> miette::Result<ExitCode> {
-    let network = read_network(Path::new(&args.topology))?;
+    let network = ready::find(&args.topology)?;
     let network = &*network;
     let (machine, chosen) = args.own.of(network)?;
     let links = args.links(&machine)?;
