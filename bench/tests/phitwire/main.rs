@@ -3,6 +3,7 @@
 mod channels;
 mod descriptions;
 mod door;
+mod files;
 mod lab;
 #[cfg(feature = "toy")]
 mod msgrate;
