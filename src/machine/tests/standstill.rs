@@ -220,5 +220,8 @@ fn a_run_s_latencies_and_its_time_contain_standstills() {
     let report = run.world.report(1);
     assert_eq!((report.timed_out, run.downs), (0, 0));
     let took = Duration::from_ns(report.elapsed_ns);
-    assert!((MS.times(3_100)..MS.times(3_300)).contains(&took), "{took:?}");
+    assert!(
+        (MS.times(3_100)..MS.times(3_300)).contains(&took),
+        "{took:?}"
+    );
 }

@@ -358,8 +358,8 @@ impl model::Terminal<Aries> for Terminal {
 impl Terminal {
     /// Exchanges the next request with the next one after it of the same source.
     pub(super) fn swap_next(&mut self) {
-        let seen = self.last_seen.as_mut();
-        seen.expect("requests keep their order").swap_next();
+        let (_, seen) = self.last_seen.as_mut().expect("requests keep their order");
+        seen.swap_next();
     }
 
     /// Expects, or does not expect, that requests of a source come in their order.

@@ -166,7 +166,7 @@ fn requests_that_take_different_ways_are_seen_to_overtake() {
     // Told that hash bits do not decide the way, the checker expects requests that they part to
     // stay in order.
     let topology = ranked(64, "2");
-    let violations = |knows_ways| {
+    let violations = |knows_ways: bool| {
         let mut config = config(700_000);
         config.traffic.pattern = "bit-complement".parse().unwrap();
         let mut simulation = simulation(&topology, &config, 1);
