@@ -269,10 +269,8 @@ pub fn line(measured: &Measured) -> String {
 
 /// What is to be said of a point that is not known to be steady nor saturated.
 pub fn warning(measured: &Measured) -> Option<String> {
-    let all = measured.reports();
-    let (seed, reason) = all
-        .filter_map(|report| Some((report.seed, report.state.reason()?)))
-        .next()?;
+    let mut all = measured.reports();
+    let (seed, reason) = all.find_map(|report| Some((report.seed, report.state.reason()?)))?;
     let routing = measured
         .routing
         .map_or(String::new(), |routing| format!(" {routing}"));
