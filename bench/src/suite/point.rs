@@ -281,6 +281,7 @@ impl Wish {
             window: Some(self.window),
             client: false,
             rate: None,
+            gaps: crate::msgrate::GapsName::Even,
             seconds: common.iterations.is_none().then_some(common.seconds),
             count: common.iterations,
             seed: 1,
