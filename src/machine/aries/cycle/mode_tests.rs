@@ -29,13 +29,14 @@ fn share(report: &Report) -> f64 {
 #[test]
 fn modes_divert_in_the_order_of_their_names() {
     let topology = dragonfly(5, 1, 4, 1, 2);
-    for seed in 1..=3 {
-        let of = |mode| measured(&topology, "group-adversarial", 400_000, mode, seed);
-        let shares = ADAPTIVE.map(|mode| share(&of(mode)));
-        let [none, growing, small, large] = shares;
-        assert!(none > growing && growing > large, "{seed}: {shares:?}");
-        assert!(none > small && small > large, "{seed}: {shares:?}");
-    }
+    let [none, growing, small, large] = ADAPTIVE.map(|mode| {
+        let of = |seed| share(&measured(&topology, "group-adversarial", 600_000, mode, seed));
+        (1..=3).map(of).sum::<f64>()
+    });
+    let shares = [none, growing, small, large];
+    assert!(none > growing && growing > large, "{shares:?}");
+    assert!(none > small && small > large, "{shares:?}");
+    assert!(large > 0.0, "even a large bias gives way: {shares:?}");
 }
 
 /// Networks with few blue links, which a packet that goes round takes twice: accepted load past

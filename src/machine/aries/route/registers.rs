@@ -157,7 +157,7 @@ impl AriesRegisters {
     /// modes are is public, the numbers are not. Loads are 0 to 15: a small bias is what a few
     /// packets that wait are worth, a large one lets a minimal path fill up before another is taken.
     /// `docs/guide/src/results.md` has the curves that they were chosen by.
-    pub const BIAS: [ModeBias; 4] = [mode(0, 0, 0), mode(0, 0, 2), mode(0, 4, 0), mode(2, 8, 0)];
+    pub const BIAS: [ModeBias; 4] = [mode(0, 0, 0), mode(0, 0, 5), mode(0, 4, 0), mode(0, 8, 0)];
 }
 
 const fn mode(shift: u8, add: u8, growth: u8) -> ModeBias {

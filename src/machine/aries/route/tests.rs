@@ -386,7 +386,7 @@ fn biases_are_what_the_names_of_the_modes_say() {
         source[0] < source[2] && source[2] < 2 * source[0] + 4,
         "{source:?}"
     );
-    assert!(source[3] > 15, "{source:?}");
+    assert!(source[3] > source[2], "{source:?}");
     for mode in [0, 2, 3] {
         assert_eq!(behind_green[mode], source[mode]);
     }
@@ -433,7 +433,9 @@ fn adaptive_packets_are_decided_at_every_router() {
             }
         }
     }
-    assert!(seen[0] > seen[1] && seen[1] > seen[3], "{seen:?}");
+    let [none, growing, small, large] = seen;
+    assert!(none > growing && none > small && small > large, "{seen:?}");
+    assert!(growing > 0 && large > 0, "{seen:?}");
     // An idle network calls back what an unlucky router sent up, in every mode.
     let router = &routes[0];
     let up = head_to((0, 3), Routing::Adaptive0, false);
