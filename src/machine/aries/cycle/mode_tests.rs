@@ -30,7 +30,15 @@ fn share(report: &Report) -> f64 {
 fn modes_divert_in_the_order_of_their_names() {
     let topology = dragonfly(5, 1, 4, 1, 2);
     let [none, growing, small, large] = ADAPTIVE.map(|mode| {
-        let of = |seed| share(&measured(&topology, "group-adversarial", 600_000, mode, seed));
+        let of = |seed| {
+            share(&measured(
+                &topology,
+                "group-adversarial",
+                600_000,
+                mode,
+                seed,
+            ))
+        };
         (1..=3).map(of).sum::<f64>()
     });
     let shares = [none, growing, small, large];
