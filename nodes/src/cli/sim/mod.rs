@@ -45,6 +45,9 @@ const LONGEST: u64 = 8;
 /// processor offers, all phits (flits) of its packets and of replies counted.
 #[derive(Args, Debug)]
 pub struct SimArgs {
+    // First: what is read of the arguments is taken out of them.
+    #[command(flatten)]
+    given: GivenOptions,
     #[arg(help = networks())]
     topology: String,
     /// Who sends to whom: uniform, bit-complement, transpose, bit-reverse, shuffle, permutation,
@@ -83,8 +86,6 @@ pub struct SimArgs {
     drain: u64,
     #[command(flatten)]
     own: OwnOptions,
-    #[command(flatten)]
-    given: GivenOptions,
     /// Seed of everything random
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
