@@ -210,10 +210,7 @@ fn silent(place: &Path, patience: Duration) -> AttachError {
 }
 
 /// Repeats what would block for [`SLICE`] each time, as long as there is patience.
-fn patiently<T>(
-    mut patience: Patience,
-    mut act: impl FnMut() -> io::Result<T>,
-) -> io::Result<T> {
+fn patiently<T>(mut patience: Patience, mut act: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     loop {
         match act() {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {

@@ -344,7 +344,10 @@ fn who_says_nothing_is_not_waited_for_for_long() {
     let patience = Duration::from_secs(1);
     let found = Nic::attach_within(&door, &OPTIONS, patience).expect_err("nobody answers");
     assert!(matches!(found, AttachError::Silent { .. }), "{found:?}");
-    assert!(found.to_string().contains("no answer within 1 s"), "{found}");
+    assert!(
+        found.to_string().contains("no answer within 1 s"),
+        "{found}"
+    );
     let took = start.elapsed().as_secs();
     assert!((1..20).contains(&took), "{took} s");
 }

@@ -79,8 +79,16 @@ mod tests {
     fn standstills_do_not_count_and_sleeps_do() {
         let mut clock = AttendedClock::new(50, 1_000);
         assert_eq!(clock.look(1_050, 0), 1_050, "a gap that may be");
-        assert_eq!(clock.look(4_050, 3_000), 4_050, "a sleep that ended in time");
-        assert_eq!(clock.look(7_100, 3_000), 7_100, "and one that ended a little late");
+        assert_eq!(
+            clock.look(4_050, 3_000),
+            4_050,
+            "a sleep that ended in time"
+        );
+        assert_eq!(
+            clock.look(7_100, 3_000),
+            7_100,
+            "and one that ended a little late"
+        );
         assert_eq!(clock.take_standstill(), 0);
         assert_eq!(clock.look(10_200, 3_000), 10_150, "overslept");
         assert_eq!(clock.look(13_200, 0), 10_200, "kept from running");

@@ -87,7 +87,9 @@ impl Periods {
     /// The process stood still for `span` until `now`, which does not contain it: the clock that all
     /// incarnations share went on.
     pub(crate) fn stood_still(&mut self, now: Time, span: Duration) {
-        self.clock_ns = self.clock_ns.saturating_add(span.as_ps().div_ceil(NS_PER_PS));
+        self.clock_ns = self
+            .clock_ns
+            .saturating_add(span.as_ps().div_ceil(NS_PER_PS));
         self.next(now);
     }
 

@@ -448,7 +448,8 @@ impl Endpoint {
         if status == Status::Done {
             peer.pulse.heard();
         }
-        let is_tried = fetch.tries < TRIES || self.lookout.is_patient(self.lookout.now() - fetch.since);
+        let is_tried =
+            fetch.tries < TRIES || self.lookout.is_patient(self.lookout.now() - fetch.since);
         if again && is_tried && peer.failed.is_none() {
             return self.command(Later::Fetch(slot));
         }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use clap::Args;
 use miette::miette;
+use phitwire_client::patience::Patience;
 use serde_json::Value;
 
 use super::read_network;
@@ -59,8 +60,12 @@ pub fn run(args: WaitArgs) -> miette::Result<ExitCode> {
         let left = patience.left(asleep).unwrap_or_default();
         // One round waits for no longer than that on purpose.
         asleep = control::TIMEOUT + INTERVAL;
-        let answers =
-            control::ask_all(&args.lab, &asked, &Request::Links, left.min(control::TIMEOUT));
+        let answers = control::ask_all(
+            &args.lab,
+            &asked,
+            &Request::Links,
+            left.min(control::TIMEOUT),
+        );
         for (node, answer) in asked.into_iter().zip(answers) {
             match not_up(&node, answer) {
                 Ok(links) if links.is_empty() => {

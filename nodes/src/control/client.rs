@@ -5,8 +5,8 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-use phitwire_client::patience::{Patience, overload};
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
+use phitwire_client::patience::{Patience, overload};
 use serde::Serialize;
 use serde_json::Value;
 use socket2::{Domain, SockAddr, Socket, Type};

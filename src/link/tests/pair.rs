@@ -7,8 +7,8 @@ use phitwire_framing::carrier::lanes::{bits_of_lane, flip};
 use phitwire_framing::lane_area;
 
 use super::rig::{A, B, FRAME_BYTES, Link, live, made};
-use crate::link::tests::end::{Drain, End};
 use crate::kit::Attendance;
+use crate::link::tests::end::{Drain, End};
 use crate::link::{DownReason, EndStatus, LinkControlBlock, LinkCounters, LinkEvent};
 use crate::rng::Rng;
 use crate::time::{Duration, Time};
@@ -181,7 +181,10 @@ impl<L: Link> Pair<L> {
         };
         if self.attends {
             let clock = &mut self.clocks[end];
-            let (now, span) = (clock.look(self.now, Duration::ZERO), clock.take_standstill());
+            let (now, span) = (
+                clock.look(self.now, Duration::ZERO),
+                clock.take_standstill(),
+            );
             self.ends[end].lcb.stood_still(now, span);
         }
         self.settle();

@@ -117,7 +117,10 @@ pub(crate) fn a_half_frozen_link_is_given_up_in_its_time_and_comes_back<L: Link>
         pair.run_until(GIVE_UP.times(2), |pair| !pair.downs(A).is_empty());
         assert_eq!(pair.downs(A), [DownReason::Silence]);
         let after = pair.now.since(begin);
-        assert!((GIVE_UP..GIVE_UP + MS.times(700)).contains(&after), "{after:?}");
+        assert!(
+            (GIVE_UP..GIVE_UP + MS.times(700)).contains(&after),
+            "{after:?}"
+        );
         pair.run_for(SECOND.times(30));
         pair.thaw(B);
         pair.wait_up();
@@ -162,7 +165,10 @@ pub(crate) fn a_cut_link_between_starved_ends_is_given_up_all_the_same<L: Link>(
         rounds += 1;
         assert!(rounds < 1_000, "{}", pair.state());
     }
-    assert_eq!([A, B].map(|end| pair.downs(end)), [[DownReason::Silence]; 2]);
+    assert_eq!(
+        [A, B].map(|end| pair.downs(end)),
+        [[DownReason::Silence]; 2]
+    );
     // 55 ms of each round count, and all that an end waits longer because it stood still.
     assert!(rounds > 30, "{rounds}");
 }
