@@ -525,7 +525,7 @@ fn silent(report: &LinkReport) -> String {
 fn stalled(peer: &str) -> String {
     format!(
         "{peer} is heard, but acknowledges nothing that it is sent: do frames as long as this link's MTU pass in that \
-         direction?"
+         direction? Has its interface got another hardware address (`ip neigh flush all` here, its log tells)?"
     )
 }
 

@@ -7,6 +7,7 @@ use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
 use phitwire::node::PortId;
+use pnet::util::MacAddr;
 
 use crate::io::{Backend, InterfaceWatch, PortConfig, SendFailure, SendNotice, Wire, WireState};
 use crate::throttle::Throttle;
@@ -19,6 +20,8 @@ const LOOK: Duration = Duration::from_secs(1);
 enum Notice {
     /// The state of a wire has changed.
     Wire { interface: String, state: WireState },
+    /// Somebody gave an interface another hardware address.
+    Readdressed { interface: String, mac: MacAddr },
     /// The kernel does not take frames, or does again.
     Send(SendNotice),
     /// Messages came while receive buffers were full.
@@ -40,7 +43,9 @@ struct PortWire {
     state: WireState,
     /// Index and life of the interface that the port was attached to last.
     attached: Option<(u32, u32)>,
-    /// It was bound when it was opened, and nobody has looked since.
+    /// The interface's hardware address.
+    mac: Option<MacAddr>,
+    /// It was bound when the port was opened, and nobody has looked since.
     opened: bool,
 }
 
@@ -67,6 +72,7 @@ impl Wires {
                 wire: Wire::new(config, 0),
                 state: WireState::Whole,
                 attached: None,
+                mac: None,
                 opened: true,
             })
             .collect();
@@ -86,6 +92,7 @@ impl Wires {
     pub fn opened(&mut self, ports: &[PortConfig], backend: &dyn Backend) {
         for (of, config) in self.wires.iter_mut().zip(ports) {
             of.wire = Wire::new(config, backend.frame_limit(of.port));
+            of.opened = !backend.ports().is_detached(of.port);
         }
     }
 
@@ -113,7 +120,15 @@ impl Wires {
         let now = Instant::now();
         for of in &mut self.wires {
             let mut state = of.wire.judge(watch);
-            if let Err(error) = of.attach(backend, watch, &state) {
+            if let Some(mac) = of.readdressed(watch) {
+                let interface = of.wire.interface.clone();
+                let notice = Notice::Readdressed { interface, mac };
+                note(&mut self.log, now, of.port, notice);
+            }
+            // A wire that is not whole says why itself, and is tried again when it is.
+            if let Err(error) = of.attach(backend, watch, &state)
+                && state == WireState::Whole
+            {
                 state = WireState::Unbound(error.to_string());
             }
             if state == of.state {
@@ -192,6 +207,20 @@ impl Wires {
 }
 
 impl PortWire {
+    /// The new hardware address of the interface, if it has got another.
+    fn readdressed(&mut self, watch: &InterfaceWatch) -> Option<MacAddr> {
+        let mac = watch.find(&self.wire.interface)?.mac;
+        let before = self.mac.replace(mac)?;
+        if before == mac {
+            return None;
+        }
+        if !self.wire.is_by_address() {
+            // What it sends names its address.
+            self.attached = None;
+        }
+        Some(mac)
+    }
+
     /// Binds the port to its interface where that is another one than before: as soon as it is
     /// there, for frames may come as soon as it is up. And where it is well again, lets the port
     /// try again what did not work before.
@@ -243,6 +272,12 @@ fn write(port: PortId, notice: &Notice, count: u64) {
             Some(why) => tracing::warn!(port, state = state.name(), count, "wire: {why}"),
             None => tracing::info!(port, interface, count, "wire: whole again"),
         },
+        Notice::Readdressed { interface, mac } => tracing::warn!(
+            port,
+            count,
+            "the hardware address of interface {interface} is now {mac}: the other end of a UDP link sends to the old one \
+             until it asks for it again (`ip neigh flush dev INTERFACE` there)"
+        ),
         Notice::Send(SendNotice::Failing { failure, errno }) => match failure {
             // What is started later than its peers meets that.
             SendFailure::Refused => tracing::info!(port, %errno, "frames are not sent: {failure}"),

@@ -105,6 +105,26 @@ forbidden() {
     check "$what, filter: told once" test "$(log_of nic0 | grep -c 'frames are not sent: a filter')" = 1
 }
 
+# A process that starts while its interface is down or missing waits for it, as one that runs does. It did not start.
+starts_without() {
+    local what=$1 node
+    ip -n "$near" link set "$near_if" down
+    for node in nic0 "$router"; do
+        check "$what, interface down: $node is killed" "$PHW_SCRIPTS/node.sh" --lab "$LAB" kill "$node"
+        check "$what, interface down: and starts" "$PHW_SCRIPTS/node.sh" --lab "$LAB" start "$node"
+    done
+    check "$what, interface down: it says so" phw_until 5 state_is nic0 p0 interface-down
+    ip -n "$near" link set "$near_if" up
+    check "$what, interface up after the start: all links are up" wait_up 10
+    ip -n "$near" link del "$near_if"
+    check "$what, interface deleted: the router is killed" "$PHW_SCRIPTS/node.sh" --lab "$LAB" kill "$router"
+    check "$what, interface deleted: and starts" "$PHW_SCRIPTS/node.sh" --lab "$LAB" start "$router"
+    check "$what, interface deleted: it says so" phw_until 5 state_is "$router" "$far_if" no-interface
+    connect
+    check "$what, interface made after the start: all links are up" wait_up 10
+    rate_case "$what: what has started so works" 100 --seconds 0.3
+}
+
 for machine in pair aries-pair; do
     for kind in udp ethernet; do
         what="$machine, $kind"
@@ -132,6 +152,7 @@ for machine in pair aries-pair; do
         check "$what: nothing was doubled, damaged or out of order" honest "$T_SCRATCH/all.json"
         check "$what: the processes are the same as before" test "$pids" = "$(phw_node_pid "$LAB" nic0; phw_node_pid "$LAB" "$router")"
         check "$what: their logs are short ($(log_of nic0 | wc -l) lines)" test "$(log_of nic0 | wc -l)" -lt 80
+        starts_without "$what"
         "$PHW_SCRIPTS/down.sh" --lab "$LAB"
         check "$what: nothing is left" nothing_left "$LAB"
     done

@@ -14,6 +14,7 @@ mod interface;
 mod interface_watch;
 mod kernel_drops;
 mod mmsg;
+mod open_error;
 
 pub mod plain;
 mod ports;
@@ -36,9 +37,10 @@ use serde::{Deserialize, Serialize};
 pub use counters::IoCounters;
 pub use interface::{Interface, find_interface};
 pub use interface_watch::{Departure, Found, InterfaceWatch};
+pub use open_error::OpenError;
 use ports::Ports;
 pub use send_trouble::{SendFailure, SendNotice};
-pub use socket::{Attachment, OpenError, PortConfig, PortSocket, open_port};
+pub use socket::{Attachment, PortConfig, PortSocket, open_port};
 pub use tap::{Hears, Tap, TapReader};
 pub use wire::{Wire, WireState};
 
@@ -155,6 +157,27 @@ pub trait Backend {
     }
 }
 
+/// Opens all ports. Those whose interface is missing or unusable wait for it, as they would if it
+/// had gone while the process ran; if that is so of all, the process is in the wrong place.
+fn open_all(ports: &[PortConfig]) -> Result<Vec<PortSocket>, OpenError> {
+    let mut sockets = Vec::with_capacity(ports.len());
+    let mut waiting = Vec::new();
+    for config in ports {
+        match open_port(config) {
+            Ok(socket) => sockets.push(socket),
+            Err(error) if error.is_of_interface() => waiting.push((config, error)),
+            Err(error) => return Err(error),
+        }
+    }
+    // An interface yet to come is expected to carry frames as long as the longest of the others.
+    let limit = sockets.iter().map(PortSocket::frame_limit).max();
+    for (config, error) in waiting {
+        let limit = limit.ok_or(error)?;
+        sockets.push(socket::open_detached(config, limit)?);
+    }
+    Ok(sockets)
+}
+
 /// Opens all `ports` and puts the chosen engine over them. `side` is a descriptor that
 /// [`Backend::wait`] watches as well (the control socket's epoll).
 ///
@@ -165,7 +188,7 @@ pub fn open(
     ports: &[PortConfig],
     side: Option<RawFd>,
 ) -> Result<Box<dyn Backend>, OpenError> {
-    let sockets = ports.iter().map(open_port).collect::<Result<Vec<_>, _>>()?;
+    let sockets = open_all(ports)?;
     if engine == IoEngine::Plain {
         return Ok(Box::new(plain::PlainBackend::new(sockets, side)?));
     }

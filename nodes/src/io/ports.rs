@@ -102,6 +102,12 @@ impl Ports {
         }
     }
 
+    /// Whether a port was opened without the interface that it needs, and waits for
+    /// [`attach_again`](Self::attach_again).
+    pub fn is_detached(&self, port: PortId) -> bool {
+        self.socket(port).is_some_and(PortSocket::is_detached)
+    }
+
     /// Ports whose link has accepted nothing since the last call send to whoever is there again.
     /// `accepted` is [`FrameSink::accepted`].
     pub fn forget_silent(&mut self, accepted: &dyn Fn(PortId) -> u64) {

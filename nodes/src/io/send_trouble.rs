@@ -36,6 +36,8 @@ impl From<Errno> for SendFailure {
             | Errno::EHOSTDOWN
             | Errno::EADDRNOTAVAIL
             | Errno::ENXIO
+            // Of a socket that waits for its interface.
+            | Errno::EDESTADDRREQ
             | Errno::ENODEV => Self::LinkDown,
             Errno::ECONNREFUSED => Self::Refused,
             Errno::EMSGSIZE => Self::TooLong,

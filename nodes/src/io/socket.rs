@@ -15,6 +15,7 @@ use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, Type};
 
 use super::interface::{Interface, find_interface};
 use super::kernel_drops::SocketDrops;
+use super::open_error::OpenError;
 use super::send_trouble::Trouble;
 use super::{
     ETHERNET_HEADER_BYTES, LinkKind, MIN_FRAME_LIMIT_BYTES, UDP_HEADERS_BYTES,
@@ -63,89 +64,6 @@ pub struct PortConfig {
     pub mtu: Option<usize>,
 }
 
-/// Why a port cannot be opened. The messages name the remedy.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    /// There is no interface of that name.
-    #[error(
-        "port {port}: there is no interface `{interface}` in this network namespace (there are: \
-         {known}); create it (`netns-scripts/up.sh` does) or start the process in the node's \
-         namespace with `ip netns exec`"
-    )]
-    InterfaceMissing {
-        /// The port.
-        port: PortId,
-        /// What was looked for.
-        interface: String,
-        /// What there is.
-        known: String,
-    },
-    /// The process may not open raw sockets.
-    #[error(
-        "port {port}: not permitted to open a raw Ethernet socket; run as root, give the binary \
-         CAP_NET_RAW (`setcap cap_net_raw+ep`), use `netns-scripts/rootless.sh`, or choose \
-         `--link udp`"
-    )]
-    NotPermitted {
-        /// The port.
-        port: PortId,
-    },
-    /// The MTU leaves no room for the shortest link frame.
-    #[error(
-        "port {port}: an MTU of {mtu} leaves {limit} bytes for a link frame, but {} are needed; \
-         raise it with `ip link set dev IF mtu N` or `--mtu N`",
-        MIN_FRAME_LIMIT_BYTES
-    )]
-    MtuTooSmall {
-        /// The port.
-        port: PortId,
-        /// The MTU.
-        mtu: usize,
-        /// What it leaves.
-        limit: usize,
-    },
-    /// More was asked for than the interface takes.
-    #[error(
-        "port {port}: --mtu {asked} is more than the MTU {mtu} of interface `{interface}`; raise \
-         that first with `ip link set dev {interface} mtu {asked}`"
-    )]
-    MtuTooLarge {
-        /// The port.
-        port: PortId,
-        /// What was asked for.
-        asked: usize,
-        /// What the interface takes.
-        mtu: usize,
-        /// The interface.
-        interface: String,
-    },
-    /// The local address is not there, or is in use.
-    #[error("port {port}: cannot bind to UDP address {local}: {source}; {remedy}")]
-    Bind {
-        /// The port.
-        port: PortId,
-        /// The address.
-        local: SocketAddrV4,
-        /// What the kernel said.
-        source: io::Error,
-        /// What to do.
-        remedy: &'static str,
-    },
-    /// Any other failing system call.
-    #[error("port {port}: {call}: {source}")]
-    System {
-        /// The port.
-        port: PortId,
-        /// What failed.
-        call: &'static str,
-        /// What the kernel said.
-        source: io::Error,
-    },
-    /// The engine itself could not be set up.
-    #[error("setting up the I/O engine: {0}")]
-    Engine(#[from] io::Error),
-}
-
 /// What a station on an Ethernet goes by.
 pub(super) type HardwareAddress = [u8; 6];
 
@@ -174,6 +92,10 @@ pub struct PortSocket {
     accepted: u64,
     /// The interface that the socket is bound to, if it is: its index, and its name.
     bound_to: Option<(u32, String)>,
+    /// Of a UDP socket that its interface did not let connect yet: this end and the other one.
+    unconnected: Option<(SocketAddrV4, SocketAddrV4)>,
+    /// It was opened without its interface, or that was not well.
+    is_detached: bool,
     /// Cleared when the kernel refuses to segment on this port, until it is bound anew.
     segmentation_works: bool,
     /// Messages sent.
@@ -188,11 +110,11 @@ impl PortSocket {
         port: PortId,
         socket: Socket,
         (kind, frame_limit): (LinkKind, usize),
-        interface: Option<Interface>,
+        interface: Option<(u32, String, MacAddr)>,
     ) -> Self {
         let is_udp = kind == LinkKind::Udp;
         let header = match &interface {
-            Some(interface) if !is_udp => ethernet_header(interface.mac),
+            Some((_, _, mac)) if !is_udp => ethernet_header(*mac),
             _ => [0; ETHERNET_HEADER_BYTES],
         };
         Self {
@@ -204,7 +126,9 @@ impl PortSocket {
             disputed: 0,
             last_heard: BROADCAST,
             accepted: 0,
-            bound_to: interface.map(|interface| (interface.index, interface.name)),
+            bound_to: interface.map(|(index, name, _)| (index, name)),
+            unconnected: None,
+            is_detached: false,
             segmentation_works: is_udp,
             sent: 0,
             trouble: None,
@@ -250,6 +174,11 @@ impl PortSocket {
         self.bound_to.as_ref().map(|(_, name)| name.as_str())
     }
 
+    /// Whether the port needs [`attach_again`](Self::attach_again) before it can send.
+    pub(super) const fn is_detached(&self) -> bool {
+        self.is_detached
+    }
+
     /// Messages that came while the receive buffer was full.
     pub(super) fn dropped_when_full(&self) -> u64 {
         self.drops.read(self.raw_fd())
@@ -267,13 +196,23 @@ impl PortSocket {
         };
         let socket = SockRef::from(&self.fd);
         match self.kind {
-            LinkKind::Udp => socket.bind_device(Some(name.as_bytes()))?,
+            LinkKind::Udp => {
+                socket.bind_device(Some(name.as_bytes()))?;
+                if let Some((local, peer)) = self.unconnected {
+                    if socket.local_addr()?.as_socket_ipv4() != Some(local) {
+                        socket.bind(&SockAddr::from(local))?;
+                    }
+                    socket.connect(&SockAddr::from(peer))?;
+                    self.unconnected = None;
+                }
+            }
             LinkKind::Ethernet => {
                 bind_packet(&socket, index, ETHERTYPE)?;
                 self.header = ethernet_header(mac);
             }
         }
         *bound = index;
+        self.is_detached = false;
         Ok(())
     }
 
@@ -383,8 +322,7 @@ fn open_udp(
         .saturating_sub(UDP_HEADERS_BYTES)
         .min(UDP_MAX_PAYLOAD_BYTES);
     let frame_limit = checked_limit(port, mtu, limit)?;
-    let socket = Socket::new(Domain::IPV4, Type::DGRAM.nonblocking(), Some(Protocol::UDP))
-        .map_err(system("opening a UDP socket"))?;
+    let socket = udp_socket(port)?;
     if let Some(name) = interface {
         socket
             .bind_device(Some(name.as_bytes()))
@@ -403,17 +341,76 @@ fn open_udp(
             remedy,
         }
     })?;
-    socket
-        .connect(&SockAddr::from(peer))
-        .map_err(system("connecting the UDP socket"))?;
+    let connected = socket.connect(&SockAddr::from(peer));
+    let limit = (LinkKind::Udp, frame_limit);
+    let interface = found.map(|found| (found.index, found.name, found.mac));
+    let mut opened = PortSocket::new(port, socket, limit, interface);
+    match connected {
+        Ok(()) => {}
+        // An interface that is down has no way to the peer: the port connects when it is up.
+        Err(error) if opened.bound_to.is_some() && is_unreachable(&error) => {
+            opened.unconnected = Some((local, peer));
+            opened.is_detached = true;
+        }
+        Err(error) => return Err(system("connecting the UDP socket")(error)),
+    }
+    Ok(opened)
+}
+
+fn is_unreachable(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(libc::ENETUNREACH | libc::EHOSTUNREACH | libc::ENETDOWN)
+    )
+}
+
+fn udp_socket(port: PortId) -> Result<Socket, OpenError> {
+    let system = |call| move |source| OpenError::System { port, call, source };
+    let socket = Socket::new(Domain::IPV4, Type::DGRAM.nonblocking(), Some(Protocol::UDP))
+        .map_err(system("opening a UDP socket"))?;
     enlarge_buffers(port, &socket);
     keep_to_interface_mtu(&socket).map_err(system("setting IP_MTU_DISCOVER"))?;
     // Without receive offload the kernel hands up the segments one by one: slower, not wrong.
     if let Err(error) = setsockopt(&socket, sockopt::UdpGroSegment, &true) {
         tracing::info!(port, %error, "no receive offload on this port");
     }
-    let limit = (LinkKind::Udp, frame_limit);
-    Ok(PortSocket::new(port, socket, limit, found))
+    Ok(socket)
+}
+
+/// Opens the socket of a port whose interface is missing or has no use yet, for frames of up to
+/// `frame_limit` bytes. It is bound when the interface is well.
+///
+/// # Errors
+/// As [`OpenError`] tells.
+pub(super) fn open_detached(
+    config: &PortConfig,
+    frame_limit: usize,
+) -> Result<PortSocket, OpenError> {
+    let nowhere = |interface: &String| Some((0, interface.clone(), MacAddr::zero()));
+    let port = config.port;
+    let mut opened = match &config.attachment {
+        Attachment::Udp {
+            local,
+            peer,
+            interface,
+        } => {
+            let limit = (LinkKind::Udp, frame_limit);
+            let interface = interface.as_ref().and_then(nowhere);
+            let mut opened = PortSocket::new(port, udp_socket(port)?, limit, interface);
+            opened.unconnected = Some((*local, *peer));
+            opened
+        }
+        Attachment::Ethernet {
+            interface,
+            qdisc_bypass,
+        } => {
+            let limit = (LinkKind::Ethernet, frame_limit);
+            let socket = packet_socket(port, *qdisc_bypass)?;
+            PortSocket::new(port, socket, limit, nowhere(interface))
+        }
+    };
+    opened.is_detached = true;
+    Ok(opened)
 }
 
 fn open_ethernet(
@@ -426,6 +423,15 @@ fn open_ethernet(
     let interface = look_up(port, name)?;
     let mtu = mtu_of_port(config, &interface)?;
     let frame_limit = checked_limit(port, mtu, mtu)?;
+    let socket = packet_socket(port, qdisc_bypass)?;
+    bind_packet(&socket, interface.index, ETHERTYPE).map_err(system("binding to the interface"))?;
+    let limit = (LinkKind::Ethernet, frame_limit);
+    let interface = (interface.index, interface.name, interface.mac);
+    Ok(PortSocket::new(port, socket, limit, Some(interface)))
+}
+
+fn packet_socket(port: PortId, qdisc_bypass: bool) -> Result<Socket, OpenError> {
+    let system = |call| move |source| OpenError::System { port, call, source };
     // Protocol 0 until the socket is bound: else it would receive from every interface.
     let socket =
         Socket::new(Domain::PACKET, Type::RAW.nonblocking(), None).map_err(
@@ -443,9 +449,7 @@ fn open_ethernet(
         set_int(&socket, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, 1)
             .map_err(system("setting PACKET_QDISC_BYPASS"))?;
     }
-    bind_packet(&socket, interface.index, ETHERTYPE).map_err(system("binding to the interface"))?;
-    let limit = (LinkKind::Ethernet, frame_limit);
-    Ok(PortSocket::new(port, socket, limit, Some(interface)))
+    Ok(socket)
 }
 
 /// The header of frames to whoever is there, from the interface with this address.

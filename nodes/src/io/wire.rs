@@ -60,6 +60,11 @@ impl Wire {
         }
     }
 
+    /// Whether the kernel looks the peer's hardware address up.
+    pub const fn is_by_address(&self) -> bool {
+        self.address.is_some()
+    }
+
     /// How it stands.
     pub fn judge(&self, watch: &InterfaceWatch) -> WireState {
         let Some(found) = watch.find(&self.interface) else {
