@@ -1,6 +1,6 @@
 //! The traffic driver: issues the messages of one run and accounts for their answers.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use super::checker::{Announcement, MOST_ADDITIONS, Purpose};
 use super::latency::LatencyRecorder;
@@ -19,8 +19,14 @@ use crate::time::{Duration, Time};
 /// Times that a run is announced to a target within the time-out of the first, evenly spread: a
 /// lost one does no harm, and a target that none reaches is known when one request has timed out.
 const ATTEMPTS: u8 = 3;
+/// Repetitions that follow the first shortly, each this part of the time-out after the one before.
+/// While a run opens nothing else is on its way, so that each fault that waits for a packet (an
+/// error in a buffer, say) hits an announcement; a way has about as many buffers.
+const QUICK: u8 = 8;
+const QUICK_PART: u64 = 512;
+const QUICK_LEAST: Duration = Duration::from_ms(1);
 /// Times that an announcement which was damaged on its way is said again at once.
-const REPEATS: u8 = 3;
+const REPEATS: u8 = 8;
 
 /// Who and where the source is.
 #[derive(Clone, Copy, Debug)]
@@ -57,9 +63,9 @@ pub(crate) struct Driver {
     to_announce: VecDeque<u32>,
     /// Targets that it has been announced to, and is to be once more: now, and when.
     to_repeat: VecDeque<u32>,
-    repeats: VecDeque<(Time, u32)>,
-    /// The time between.
-    interval: Duration,
+    repeats: BTreeSet<(Time, u32)>,
+    /// The time between quick ones, and between others.
+    intervals: [Duration; 2],
     /// Targets to be asked whether they still know of the run.
     to_ask: VecDeque<u32>,
     /// Tells the runs of this network interface apart.
@@ -113,7 +119,7 @@ impl Driver {
             let stamp = Stamp::of_run(spec.run, source.nonce, itself, identity(processor)?);
             Ok(Target::new(
                 (processor, stamp),
-                ATTEMPTS,
+                ATTEMPTS + QUICK,
                 addresses,
                 remembered,
             ))
@@ -122,15 +128,16 @@ impl Driver {
             .into_iter()
             .map(target)
             .collect::<Result<_, _>>()?;
-        let interval = Duration::from_ns(source.timeout.as_ns() / u64::from(ATTEMPTS));
+        let part = |parts| Duration::from_ns(source.timeout.as_ns() / parts);
+        let intervals = [part(QUICK_PART).max(QUICK_LEAST), part(u64::from(ATTEMPTS))];
         Ok(Self {
             usable: 0,
             layout,
             announcement,
             to_announce: (0..targets.len() as u32).collect(),
             to_repeat: VecDeque::new(),
-            repeats: VecDeque::new(),
-            interval,
+            repeats: BTreeSet::new(),
+            intervals,
             to_ask: VecDeque::new(),
             serial: 0,
             targets,
@@ -179,7 +186,7 @@ impl Driver {
     /// When the run announces itself again, issues its next message, or stops issuing, by itself.
     pub(crate) fn deadline(&self) -> Option<Time> {
         match self.phase {
-            RunPhase::Opening => self.repeats.front().map(|&(at, _)| at),
+            RunPhase::Opening => self.repeats.first().map(|&(at, _)| at),
             RunPhase::Running => {
                 let next = self.pace.as_ref().and_then(Pace::next_issue);
                 [self.ends, next].into_iter().flatten().min()
@@ -254,10 +261,10 @@ impl Driver {
     }
 
     fn announce(&mut self, now: Time, nic: &mut impl Issuer) {
-        while let Some(&(at, index)) = self.repeats.front()
+        while let Some(&(at, index)) = self.repeats.first()
             && at <= now
         {
-            self.repeats.pop_front();
+            self.repeats.pop_first();
             self.to_repeat.push_back(index);
         }
         let data = self.announcement.emit(Purpose::Begin);
@@ -298,7 +305,13 @@ impl Driver {
         let repeats = &mut self.targets[index as usize].repeats;
         if *repeats > 0 {
             *repeats -= 1;
-            self.repeats.push_back((now + self.interval, index));
+            let [quick, even] = self.intervals;
+            let interval = if *repeats >= ATTEMPTS - 1 {
+                quick
+            } else {
+                even
+            };
+            self.repeats.insert((now + interval, index));
         }
     }
 
@@ -444,7 +457,7 @@ impl Driver {
         self.last_answer = now;
         self.release(index, address, &answered);
         match answered {
-            Answered::Unknown => {
+            Answered::Unknown | Answered::Unsent => {
                 self.counts.timed_out += 1;
                 return;
             }

@@ -9,7 +9,9 @@
 //! and what is left of it goes out in turn with the channels when the target has taken that.
 //! Transfers complete in any order, also those of one channel, unless one is fenced. A channel whose
 //! transfer may send nothing more to its [target](super::transfer_targets) for now goes on with one
-//! to another.
+//! to another. Once a target has answered nothing for a whole time-out, what is queued for it fails.
+
+mod failing;
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -76,6 +78,8 @@ pub(crate) struct TransferEnded {
     pub queued: Time,
     pub bytes: u64,
     pub failure: Option<Failure>,
+    /// Nothing of it has been sent.
+    pub unsent: bool,
 }
 
 #[derive(Debug, Default)]
@@ -214,46 +218,6 @@ impl BlockTransferEngine {
         let may = |ended: &&TransferEnded| runs || ended.owner != TransferOwner::Run;
         self.ended.front().filter(may)?;
         self.ended.pop_front()
-    }
-
-    /// Ends all transfers of `owner`: those that wait at once, those that are partly out when their
-    /// outstanding packets have been answered or have timed out. What is wholly out runs its
-    /// course. No memory of theirs is touched after that.
-    pub(crate) fn give_up(&mut self, owner: TransferOwner, transactions: &mut Transactions) {
-        let failure = Failure::Aborted;
-        for index in 0..CHANNELS {
-            let (ended, open, targets) = (&mut self.ended, &mut self.open, &mut self.targets);
-            self.channels[index].queue.retain(|queued| {
-                if queued.owner == owner {
-                    open.remove(&queued.serial);
-                    targets.leave(queued.target);
-                    ended.push_back(TransferEnded {
-                        owner,
-                        transfer: queued.transfer,
-                        channel: index as u8,
-                        queued: queued.queued,
-                        bytes: 0,
-                        failure: Some(failure),
-                    });
-                }
-                queued.owner != owner
-            });
-        }
-        let is_partly_out = |active: &Active| {
-            let is_out = active.stage == Stage::Streaming && active.left() == 0;
-            active.what.owner == owner && !is_out && active.stage < Stage::Ending
-        };
-        for slot in self.slots.find(is_partly_out) {
-            let active = self.slots.get(slot);
-            active.failure.get_or_insert(failure);
-            if let Stage::Announcing(_) = active.stage {
-                // The target has nothing of it.
-                active.stage = Stage::Ended;
-                self.waiting.retain(|&waiting| waiting != slot);
-                self.take_out(slot);
-            }
-            self.proceed(slot, transactions);
-        }
     }
 
     /// When a send tries again.
@@ -514,7 +478,9 @@ impl BlockTransferEngine {
         let (first_wait, most) = (self.first_wait, self.attempts);
         let target = self.slots.target(slot);
         let timed_out = answer == Err(Failure::TimedOut);
-        self.targets.answered(now, target, timed_out);
+        let silence = self
+            .targets
+            .answered(now, target, pending.posted, timed_out);
         if !self.parked.is_empty() {
             let slots = &self.slots;
             let has_room = |&mut parked: &mut u8| slots.target(parked) == target;
@@ -551,6 +517,9 @@ impl BlockTransferEngine {
             _ => {}
         }
         self.proceed(slot, transactions);
+        if let Some(silence) = silence {
+            self.fail_silent(target, silence, transactions);
+        }
     }
 
     /// Goes to the next stage, or ends the transfer, when nothing is outstanding and nothing left.
@@ -588,6 +557,7 @@ impl BlockTransferEngine {
                 queued: active.what.queued,
                 bytes: active.acknowledged,
                 failure: active.failure,
+                unsent: false,
             });
             self.slots.remove(slot);
             self.targets.ended(active.what.target);

@@ -239,6 +239,7 @@ pub(crate) fn block_ended(
     };
     let answered = match ended.failure {
         Some(Failure::Refused(_)) => Answered::Refused,
+        Some(_) if ended.unsent => Answered::Unsent,
         Some(_) => Answered::Unknown,
         None if is_get => {
             let found = block_found(memory.memory(), local, address, length as u32);
@@ -261,10 +262,11 @@ pub(crate) fn answered(
 ) {
     let Answer { pending, failure } = answer;
     let answered = match (failure, pending.command) {
-        // What was damaged on its way is said again.
-        (Some(Failure::Refused(Status::BadCrc | Status::Poisoned)), Command::Control { .. }) => {
-            Answered::Damaged
-        }
+        // What was damaged on its way is said again, and so is that whose answer was.
+        (
+            Some(Failure::Refused(Status::BadCrc | Status::Poisoned) | Failure::DamagedResponse),
+            Command::Control { .. },
+        ) => Answered::Damaged,
         (Some(Failure::Refused(_)), _) => Answered::Refused,
         (Some(_), _) => Answered::Unknown,
         (None, Command::Get { .. }) => Answered::Read(data),

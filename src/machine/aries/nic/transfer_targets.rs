@@ -44,6 +44,17 @@ struct Target {
     in_flight: u32,
     /// When it answered last, if no request has timed out since.
     heard: Option<Time>,
+    /// When it answered last, ever.
+    answered: Option<Time>,
+}
+
+/// Who has answered nothing for a whole time-out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Silence {
+    /// The target of the packet that timed out.
+    Target,
+    /// All targets: the network interface hears nothing.
+    All,
 }
 
 /// See the module.
@@ -53,6 +64,8 @@ pub(super) struct Targets {
     places: BTreeMap<u32, TargetIndex>,
     /// Targets with transfers that are queued or under way.
     in_use: usize,
+    /// When any of them answered last.
+    answered: Option<Time>,
     under_way: u32,
     in_flight: u32,
     /// Packets that all transfers may have outstanding.
@@ -81,6 +94,7 @@ impl Targets {
             all: Vec::new(),
             places: BTreeMap::new(),
             in_use: 0,
+            answered: None,
             under_way: 0,
             in_flight: 0,
             window,
@@ -108,6 +122,7 @@ impl Targets {
             under_way: 0,
             in_flight: 0,
             heard: None,
+            answered: None,
         };
         let mut place = self.all.len();
         if place < MOST_TARGETS {
@@ -193,13 +208,32 @@ impl Targets {
         self.at(index).in_flight += 1;
     }
 
-    /// It has been answered, or has timed out.
+    /// A packet that was posted at `posted` has been answered, or has timed out. If it has timed out
+    /// and nothing else was answered meanwhile: who is silent.
     #[inline]
-    pub(super) fn answered(&mut self, now: Time, index: TargetIndex, timed_out: bool) {
+    pub(super) fn answered(
+        &mut self,
+        now: Time,
+        index: TargetIndex,
+        posted: Time,
+        timed_out: bool,
+    ) -> Option<Silence> {
         self.in_flight -= 1;
+        let any = self.answered;
         let target = self.at(index);
         target.in_flight -= 1;
-        target.heard = (!timed_out).then_some(now);
+        if !timed_out {
+            (target.heard, target.answered) = (Some(now), Some(now));
+            self.answered = Some(now);
+            return None;
+        }
+        target.heard = None;
+        let is_silent = |answered: Option<Time>| answered.is_none_or(|at| at <= posted);
+        match (is_silent(any), is_silent(target.answered)) {
+            (true, _) => Some(Silence::All),
+            (false, true) => Some(Silence::Target),
+            (false, false) => None,
+        }
     }
 }
 
@@ -226,7 +260,7 @@ mod tests {
             .collect();
         let (living, dead) = (all[0], &all[1..]);
         targets.sent(living);
-        targets.answered(now, living, false);
+        targets.answered(now, living, now, false);
         let begin = |targets: &mut Targets, index| {
             let may = targets.may_begin(now, index);
             if may {
@@ -248,7 +282,7 @@ mod tests {
         let (living, died, dead) = (all[0], all[1], &all[2..]);
         for index in [living, died] {
             targets.sent(index);
-            targets.answered(now, index, false);
+            targets.answered(now, index, now, false);
         }
         assert_eq!(fill(&mut targets, now, died), 896);
         let begun = dead.iter().filter(|&&one| begin(&mut targets, one)).count();
@@ -266,7 +300,7 @@ mod tests {
             let index = targets.enter(NodeId::from_bits(next));
             if answers {
                 targets.sent(index);
-                targets.answered(now, index, false);
+                targets.answered(now, index, now, false);
             }
             index
         };
@@ -283,7 +317,7 @@ mod tests {
         assert_eq!(fill(&mut targets, now, last), 0, "all is gone");
         // What times out is there again, and whoever it was for has little of it.
         for _ in 0..597 {
-            targets.answered(now, living, true);
+            targets.answered(now, living, now, true);
         }
         assert_eq!(fill(&mut targets, now, living), 178);
         assert_eq!(fill(&mut targets, now + RECENT, last), 119);
@@ -296,10 +330,10 @@ mod tests {
         let mut targets = Targets::new(90, 0);
         let index = targets.enter(NodeId::from_bits(7));
         targets.sent(index);
-        targets.answered(now, index, false);
+        targets.answered(now, index, now, false);
         let later = now + RECENT;
         assert_eq!(fill(&mut targets, later, index), 30);
-        targets.answered(later, index, false);
+        targets.answered(later, index, later, false);
         assert_eq!(fill(&mut targets, later, index), 61);
         // A window of one serves everybody in turn.
         let mut least = Targets::new(1, 0);
@@ -307,7 +341,7 @@ mod tests {
         for index in both {
             assert_eq!(fill(&mut least, now, index), 1);
             assert!(least.is_full());
-            least.answered(now, index, true);
+            least.answered(now, index, now, true);
         }
     }
 

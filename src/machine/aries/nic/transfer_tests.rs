@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use super::bte::TransferOwner;
 use super::interface::Owner;
 use super::test_bench::*;
@@ -586,4 +588,74 @@ fn a_target_that_dies_leaves_some_for_others_and_gets_all_again_when_it_is_back(
     pair.harm.lost = 0;
     let again = put_of_half(&mut pair, 1);
     assert!(again < alone.times(2), "{again:?} instead of {alone:?}");
+}
+
+#[test]
+fn what_is_queued_to_a_silent_target_fails_with_its_window() {
+    for count in [64_u64, 200] {
+        let mut pair = Pair::new();
+        pair.harm.lost = 1000;
+        for n in 0..count {
+            let channel = (n % 4) as usize;
+            start(&mut pair, channel, transfer(block_put(0), 0, 4096));
+        }
+        let begin = pair.now;
+        pair.drain();
+        let took = pair.now.since(begin);
+        assert!(took < TIMEOUT + TIMEOUT, "{took:?} for one time-out");
+        let ends = pair.completions();
+        let timed_out = Outcome::Failed(Failure::TimedOut);
+        assert!(ends.iter().all(|end| end.outcome == timed_out));
+        assert_eq!(ends.len(), count as usize, "each ends once");
+    }
+}
+
+#[test]
+fn a_silent_target_does_not_take_others_with_it() {
+    let mut pair = Pair::new();
+    let dead = Target::Node(NodeId::new(9, 9, 3));
+    for n in 0..60_u64 {
+        for (target, length) in [(dead, 4096), (Target::Virtual(1), 4000)] {
+            let one = BlockTransfer {
+                target,
+                ..transfer(block_put(0), 0, length)
+            };
+            start(&mut pair, (n % 4) as usize, one);
+        }
+    }
+    // What was queued later is fenced: it waits for the dead one's, and is carried out.
+    let fenced = BlockTransfer {
+        fence: true,
+        ..transfer(block_put(0), 0, 10)
+    };
+    start(&mut pair, 0, fenced);
+    let begin = pair.now;
+    pair.drain();
+    assert!(pair.now.since(begin) < TIMEOUT + TIMEOUT);
+    let mut counts = BTreeMap::new();
+    for end in pair.completions() {
+        *counts
+            .entry((end.user, end.outcome == Outcome::Done))
+            .or_insert(0) += 1;
+    }
+    let wanted = [((10, true), 1), ((4000, true), 60), ((4096, false), 60)];
+    assert_eq!(counts, BTreeMap::from(wanted));
+}
+
+#[test]
+fn a_network_interface_that_hears_nothing_does_not_try_target_by_target() {
+    let mut pair = Pair::new();
+    let begin = pair.now;
+    pair.harm.lost = 1000;
+    for node in 0..200_u32 {
+        let one = BlockTransfer {
+            target: Target::Node(NodeId::from_bits(0x100 + node)),
+            ..transfer(block_put(0), 0, 4096)
+        };
+        start(&mut pair, (node % 4) as usize, one);
+    }
+    pair.drain();
+    let took = pair.now.since(begin);
+    assert!(took < TIMEOUT + TIMEOUT, "{took:?} for one time-out");
+    assert_eq!(pair.completions().len(), 200);
 }
