@@ -87,6 +87,34 @@ outlives() {
 has_timed_out() { (( $(t_ctl nic0 traffic status --json | jq .timed_out) >= $1 )); }
 has_acknowledged() { (( $(t_ctl nic0 traffic status --json | jq .acknowledged) >= $1 )); }
 
+# dead_blocks: the router of the source is killed under blocks. They timed out six at a time, each time for a whole time-out (3 s),
+# and some were in no sum.
+dead_blocks() {
+    local file=$T_SCRATCH/blocks.json runner begun
+    long_rate "$file" --from nic0 --to nic1 --size 4096 --window 64 &
+    runner=$!
+    under_way nic0
+    check "$LAB: the router of nic0 is killed" "$PHW_SCRIPTS/node.sh" --lab "$LAB" kill g0-c0s0
+    begun=$EPOCHREALTIME
+    told_to_end "$runner"
+    check "a run of blocks ends within about one time-out of 3 s" \
+        awk -v a="$begun" -v b="$EPOCHREALTIME" 'BEGIN { print b - a " s"; exit !(b - a < 9) }'
+    check "its sums close" jq -e '.timed_out > 0 and .unknown == 0 and .unfinished == []
+        and .sent == .acknowledged + .timed_out + .refused' "$file"
+    check "it has said what it waited for" grep -E 'waiting for answers to messages, [0-9]+ outstanding at nic0' "$file.err"
+    check "the router is started again" "$PHW_SCRIPTS/node.sh" --lab "$LAB" start g0-c0s0
+    check "all links come up again" "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeout 15
+}
+
+# dead_for_programs: of two targets of a program one is dead. It held all messages, and was not named.
+dead_for_programs() {
+    local file=$T_SCRATCH/programs.json
+    rate --client --from nic0 --to nic1,nic4 --window 16 --seconds 1 --json >"$file" || true
+    check "a program goes on to those that live" jq -e '.acknowledged > 20 * .timed_out and .timed_out > 0' "$file"
+    check "and the dead one is named" jq -e '[.unanswered[].node] == ["nic4"]' "$file"
+    check "and its sums close" jq -e '.sent == .acknowledged + .timed_out + .refused + .unknown' "$file"
+}
+
 # older_number: a target remembers runs of a source that does not any more. It was called out of reach.
 older_number() {
     check "$LAB: a run begins" by_hand 9000000000000002 500000000
@@ -214,6 +242,7 @@ nic_stops nic1 target
 emptied --op get --size 64
 emptied --op get --size 4096
 outlives --op put --size 4096
+dead_blocks
 emptied --op amo
 older_number
 t_topology "$T_SCRATCH/impatient.toml" quickstart request_timeout_ms=4000
@@ -221,3 +250,4 @@ t_up faults "$T_SCRATCH/impatient.toml"
 others
 killed_tool
 router_restarts
+dead_for_programs

@@ -17,6 +17,9 @@ use phitwire_nodes::cli::pages;
 use phitwire_nodes::output;
 use phitwire_nodes::stop::Stop;
 
+/// A wait for answers that is shorter is not told.
+const WAIT_UNTOLD: Duration = Duration::from_secs(1);
+
 /// How long messages are sent one at a time, to be told beside those of a full window.
 const UNLOADED: Duration = Duration::from_millis(200);
 
@@ -40,7 +43,13 @@ fn run(options: &Options) -> Result<Ending> {
         let bar = progress_bar(&plan);
         let run = run_number(index as u32);
         let clock = RealClock::new(stop.clone());
-        let watch = |progress| show(&bar, &plan, progress, stop.requests() > 0);
+        let mut told = Told::default();
+        let watch = |progress: RunProgress| {
+            if bar.is_hidden() {
+                told.tell(&progress);
+            }
+            show(&bar, &plan, &progress, stop.requests() > 0);
+        };
         let outcome = match options.client {
             true => measure_programs(&plan, size, &mut lab, &clock, watch),
             false => measure(&plan, size, run, &mut lab, &clock, watch),
@@ -68,7 +77,8 @@ fn run(options: &Options) -> Result<Ending> {
             };
             say(&format!("{head}{}\n", row(&outcome)))?;
         }
-        if index == 0 && !options.json && stop.requests() == 0 {
+        // Where a target is dead it may be this one, and each try would wait for time-outs.
+        if index == 0 && !options.json && stop.requests() == 0 && outcome.is_clean() {
             say(&unloaded(&plan, size, &mut lab, &stop))?;
         }
         outcomes.push(outcome);
@@ -160,7 +170,30 @@ fn progress_bar(plan: &Plan) -> ProgressBar {
     }
 }
 
-fn show(bar: &ProgressBar, plan: &Plan, progress: RunProgress, stopping: bool) {
+/// What a run waits for, told where no line of progress can be seen: after a second, and then ever
+/// less often.
+#[derive(Debug, Default)]
+struct Told {
+    next: Option<Duration>,
+    times: u32,
+}
+
+impl Told {
+    fn tell(&mut self, progress: &RunProgress) {
+        let Some(waits) = progress.waits() else {
+            self.next = None;
+            return;
+        };
+        let next = *self.next.get_or_insert(progress.elapsed + WAIT_UNTOLD);
+        if progress.elapsed >= next {
+            self.times += 1;
+            self.next = Some(progress.elapsed + WAIT_UNTOLD * 5 * self.times);
+            output::complain(&format!("phitwire-msgrate: {waits}"));
+        }
+    }
+}
+
+fn show(bar: &ProgressBar, plan: &Plan, progress: &RunProgress, stopping: bool) {
     let doing = match progress.phase {
         RunPhase::Running | RunPhase::Draining if stopping => "stopping (once more to end at once)",
         RunPhase::Opening => "finding the targets",
@@ -168,6 +201,8 @@ fn show(bar: &ProgressBar, plan: &Plan, progress: RunProgress, stopping: bool) {
         RunPhase::Draining => "waiting for the last answers",
         RunPhase::Done => "done",
     };
+    let waits = progress.waits();
+    let doing = waits.as_deref().unwrap_or(doing);
     let rate = progress.acknowledged as f64 / progress.elapsed.as_secs_f64().max(1e-3);
     let answered = HumanCount(progress.acknowledged);
     let sent = HumanCount(progress.sent);

@@ -16,8 +16,10 @@ pub(super) const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// Time that the last answers, or their time-outs, may take. A request times out after seconds to
 /// minutes, by topology.
 const DRAIN_LIMIT: Duration = Duration::from_secs(120);
-/// Time that messages whose sources have given them up may take to arrive all the same.
+/// Time that messages whose sources have given them up may take to arrive all the same, as long as
+/// some do; and how long none may come.
 const STRAGGLER_LIMIT: Duration = Duration::from_secs(3);
+const STRAGGLER_PAUSE: Duration = Duration::from_millis(500);
 /// Time that participants who stand still are waited for when all others have come to their end.
 const SILENT_LIMIT: Duration = Duration::from_secs(30);
 
@@ -142,6 +144,8 @@ impl<'a> Course<'a> {
                 sent: merged.sent,
                 acknowledged: merged.acknowledged,
                 phase: merged.phase,
+                outstanding: merged.outstanding,
+                waiting: self.names(|one| one.is_source && one.last.outstanding > 0),
             });
             let mut open = self
                 .participants
@@ -188,14 +192,20 @@ impl<'a> Course<'a> {
         // Sources that were given up have been waited for already.
         let given_up = self.names(|one| one.is_source && one.silent);
         let begin = clock.now();
+        let (mut arrived, mut last_came) = (0, begin);
         loop {
             let merged = self.look(lab, clock, |_| true)?;
+            let now = clock.now();
+            if merged.delivered + merged.corrupted > arrived {
+                (arrived, last_came) = (merged.delivered + merged.corrupted, now);
+            }
             let waits = self
                 .participants
                 .iter()
                 .any(|one| one.silent && !given_up.contains(&one.nic.name));
             let limit = if waits { SILENT_LIMIT } else { STRAGGLER_LIMIT };
-            let late = clock.now() - begin >= limit;
+            let is_quiet = !waits && now - last_came >= STRAGGLER_PAUSE;
+            let late = now - begin >= limit || is_quiet;
             let complete = merged.lost() == 0 && !waits;
             if complete || late || clock.stops() > 1 {
                 return Ok(merged);

@@ -78,6 +78,11 @@ pub struct RateResult {
     pub timed_out: u64,
     /// Messages that the target refused.
     pub refused: u64,
+    /// Messages of which nothing else is known: they had not ended when their source did, or when it
+    /// was given up. With those acknowledged, timed out and refused, all that were sent.
+    pub unknown: u64,
+    /// Targets at which messages timed out, if their source knows: programs do.
+    pub unanswered: Vec<Unanswered>,
     /// Targets that could not be reached at all.
     pub unreachable: u64,
     /// Their names; of very many not all.
@@ -107,6 +112,15 @@ pub struct RateResult {
     /// How the rate was kept, if there was one.
     #[serde(flatten)]
     pub pace: Option<Pace>,
+}
+
+/// A target that did not answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Unanswered {
+    /// The network interface.
+    pub node: String,
+    /// Messages to it that timed out.
+    pub messages: u64,
 }
 
 /// How the rate of an open loop was kept: messages per second and source, on an average over all
@@ -162,6 +176,11 @@ impl RateResult {
             overtaken: report.overtaken,
             timed_out: report.timed_out,
             refused: report.refused,
+            unknown: unknown(
+                report.sent,
+                [report.acknowledged, report.timed_out, report.refused],
+            ),
+            unanswered: Vec::new(),
             unreachable: report.unreachable,
             unreached,
             unwilling: report.unwilling,
@@ -249,6 +268,11 @@ pub(super) fn why_refused(outdated_by: u64) -> String {
              use one above {latest}, or restart the target (netns-scripts/node.sh restart NODE)"
         ),
     }
+}
+
+/// Of the messages sent, those that are not among the ended ones.
+pub(super) fn unknown(sent: u64, ended: [u64; 3]) -> u64 {
+    sent.saturating_sub(ended.iter().sum())
 }
 
 /// Messages that were carried out more often than sent. A source that died has sent more than its
@@ -345,7 +369,14 @@ mod tests {
             ..Ends::default()
         };
         let of_dead = RateResult::new(&stale, 8, died());
-        assert_eq!(of_dead.lost, 10);
+        assert_eq!((of_dead.lost, of_dead.unknown), (10, 0));
+        let given_up = TrafficReport {
+            sent: 1028,
+            outstanding: 28,
+            ..stale.clone()
+        };
+        let ended = RateResult::new(&given_up, 8, died());
+        assert_eq!(ended.unknown, 28, "sums close");
         assert!(!of_dead.is_clean());
         let lost = outcome(&stale).lost;
         assert_eq!(lost, 600, "acknowledged and not delivered is a fault");

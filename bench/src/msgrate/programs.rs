@@ -9,83 +9,35 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use phitwire::nic::{Destinations, Operation, RunPhase, SpecError};
+use phitwire::nic::{Destinations, Operation, RunPhase};
 use phitwire_client::door::{Access, AtomicOp, Completion, Local, Remote, Status};
-use phitwire_client::{AttachError, Error, Nic, Options, OutOfRange};
-use phitwire_nodes::run_dir::{LabDir, RunDirError};
-use thiserror::Error;
+use phitwire_client::{Error, Nic, Options};
+use phitwire_nodes::run_dir::LabDir;
 
 use super::claim::claim;
+use super::door_error::DoorError;
 use super::lab::Lab;
 use super::message::{Latencies, fill, stride};
-use super::outcome::{Ends, LatencyUs, RateResult};
+use super::outcome::{Ends, LatencyUs, RateResult, Unanswered, unknown};
 use super::plan::Plan;
 use super::processes::{Fates, Processes};
 use super::run::{Clock, RunError, RunProgress};
 use super::work::Work;
 
 /// Most messages outstanding: as many commands fit the ring of a program.
-const MOST_WINDOW: u32 = 1024;
+pub(super) const MOST_WINDOW: u32 = 1024;
 /// Most bytes of a program that others reach: as many as one registered part has on any machine.
-const MOST_DATA: u64 = 256 << 20;
+pub(super) const MOST_DATA: u64 = 256 << 20;
 /// What has not ended for so long never does: requests time out before.
-const PATIENCE: Duration = Duration::from_secs(120);
+pub(super) const PATIENCE: Duration = Duration::from_secs(120);
 /// Time between two lines of progress, and the longest sleep.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// For each slot of a source that is free, messages to one target may hold so many.
+const PARTS_HELD: usize = 4;
+/// Destinations drawn at most for a message: those that hold too many are passed over.
+const MOST_TRIES: usize = 16;
 /// Rounds in which nothing came before the thread sleeps.
 const IDLE_ROUNDS: u32 = 50;
-
-/// Why programs measured nothing.
-#[derive(Debug, Error)]
-pub enum DoorError {
-    /// The lab has no such place.
-    #[error(transparent)]
-    Dir(#[from] RunDirError),
-    /// A program was not let in.
-    #[error(transparent)]
-    Attach(#[from] AttachError),
-    /// What went wrong with a network interface.
-    #[error("{node}: {error}")]
-    Nic {
-        /// Where.
-        node: String,
-        /// What.
-        error: Error,
-    },
-    /// A place that is none.
-    #[error(transparent)]
-    Outside(#[from] OutOfRange),
-    /// The pattern is none for so many.
-    #[error(transparent)]
-    Spec(#[from] SpecError),
-    /// The network interfaces have no such operation.
-    #[error("--op amo: the network interfaces of this machine have none for programs")]
-    NoAtomics,
-    /// Additions are of words.
-    #[error("--size {0}: an addition is of 8 bytes")]
-    AmoSize(u32),
-    /// Blocks where there are none.
-    #[error("--size {0}: the network interfaces of this machine move 1 to {1} bytes for programs")]
-    Size(u32, usize),
-    /// Too many at a time.
-    #[error("--window: programs have up to {MOST_WINDOW} messages outstanding")]
-    Window,
-    /// More memory than can be registered.
-    #[error(
-        "each program would need {0} bytes for the messages of {1} others, where {MOST_DATA} are possible: use a smaller \
-         --window or --size, or fewer sources (--from, --to)"
-    )]
-    Memory(u64, usize),
-    /// The memory was not registered.
-    #[error("{0}: the memory was not registered: {1}")]
-    Register(String, Status),
-    /// No answer to the first request.
-    #[error("{0}: the network interface has not registered the memory after {limit} s", limit = PATIENCE.as_secs())]
-    Silent(String),
-    /// Nothing but refusals.
-    #[error("all messages were refused: {0}")]
-    Refused(Status),
-}
 
 /// A message on its way, or a place for one.
 #[derive(Clone, Copy, Debug)]
@@ -108,6 +60,8 @@ struct Program {
     /// Places that are free.
     free: Vec<usize>,
     under_way: usize,
+    /// Slots that messages to each program hold: under way, or never free again.
+    held: Vec<usize>,
     sent: u64,
     is_gone: bool,
 }
@@ -124,6 +78,8 @@ struct Run<'a> {
     last_end: Instant,
     last_acknowledged: Instant,
     refusal: Option<Status>,
+    /// Messages to each program that timed out.
+    timed_out: Vec<u64>,
     data: Vec<u8>,
     found: Vec<u8>,
 }
@@ -185,6 +141,7 @@ impl<'a> Run<'a> {
             last_end: now,
             last_acknowledged: now,
             refusal: None,
+            timed_out: Vec::new(),
             data: vec![0; size as usize],
             found: vec![0; size as usize],
         };
@@ -216,12 +173,16 @@ impl<'a> Run<'a> {
                 slots: vec![slot; window],
                 free: (0..window).collect(),
                 under_way: 0,
+                held: Vec::new(),
                 sent: 0,
                 is_gone: false,
             });
             run.check_abilities(size)?;
         }
+        let all = run.programs.len();
+        run.timed_out = vec![0; all];
         for program in &mut run.programs {
+            program.held = vec![0; all];
             program.register(per_source * sources as u64)?;
         }
         Ok(run)
@@ -296,6 +257,8 @@ impl<'a> Run<'a> {
                     sent: self.result.sent,
                     acknowledged: self.result.acknowledged,
                     phase,
+                    outstanding: under_way as u64,
+                    waiting: self.waiting(),
                 });
             }
             idle = if any { 0 } else { idle + 1 };
@@ -310,6 +273,12 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
+    /// Programs with messages under way.
+    fn waiting(&self) -> Vec<String> {
+        let waiting = self.programs.iter().filter(|p| p.under_way > 0);
+        waiting.map(|p| p.node.clone()).collect()
+    }
+
     /// Whether a source has sent all that it was to, or can send nothing more.
     fn has_offered(&self, program: &Program) -> bool {
         let count = self.plan.spec.count;
@@ -317,8 +286,20 @@ impl<'a> Run<'a> {
             .destinations
             .as_ref()
             .is_none_or(|d| d.all().is_empty());
-        let has_none_left = program.free.is_empty() && program.under_way == 0;
+        let has_none_left = program.under_way == 0 && self.is_stuck(program);
         program.is_gone || is_silent || has_none_left || (count > 0 && program.sent >= count)
+    }
+
+    /// Whether all that a source may still send would go where earlier messages got no answer.
+    fn is_stuck(&self, program: &Program) -> bool {
+        let Some(destinations) = &program.destinations else {
+            return true;
+        };
+        let mut all = destinations.all().iter();
+        all.all(|to| match self.by_processor.get(to) {
+            Some(&to) => !program.may_send(to),
+            None => true,
+        })
     }
 
     fn fill_window(&mut self, source: usize) -> Result<bool, DoorError> {
@@ -328,8 +309,7 @@ impl<'a> Run<'a> {
             let Some(&slot) = program.free.last() else {
                 break;
             };
-            let to = program.destinations.as_mut().and_then(Iterator::next);
-            let Some(&to) = to.and_then(|to| self.by_processor.get(&to)) else {
+            let Some(to) = program.next_target(&self.by_processor) else {
                 break;
             };
             if !self.begin(source, slot, to)? {
@@ -383,6 +363,7 @@ impl<'a> Run<'a> {
             to,
         };
         program.under_way += 1;
+        program.held[to] += 1;
         program.sent += 1;
         self.result.sent += 1;
         self.next_number += 1;
@@ -440,6 +421,7 @@ impl<'a> Run<'a> {
         // Where something may still land nothing else goes.
         if !status.is_unknown() {
             program.free.push(slot);
+            program.held[to] -= 1;
         }
         if status == Status::Done {
             self.latencies.add(began.elapsed());
@@ -449,6 +431,7 @@ impl<'a> Run<'a> {
                 u64::from(!self.is_right(from, slot, to, number, Some(word))?);
         } else if status.is_unknown() {
             self.result.timed_out += 1;
+            self.timed_out[to] += 1;
             self.result.lost += u64::from(!self.is_right(from, slot, to, number, None)?);
         } else {
             self.result.refused += 1;
@@ -515,6 +498,22 @@ impl<'a> Run<'a> {
             false => 0.0,
         };
         result.size = self.size as u32;
+        let RateResult {
+            sent,
+            acknowledged,
+            timed_out,
+            refused,
+            ..
+        } = result;
+        result.unknown = unknown(sent, [acknowledged, timed_out, refused]);
+        let at = self.programs.iter().zip(&self.timed_out);
+        let unanswered = at.filter(|(_, messages)| **messages > 0);
+        result.unanswered = unanswered
+            .map(|(program, &messages)| Unanswered {
+                node: program.node.clone(),
+                messages,
+            })
+            .collect();
         result.messages_per_second = rate;
         result.payload_bytes_per_second = rate * self.size as f64;
         result.latency = self.latencies.counts();
@@ -535,6 +534,29 @@ fn word_of(bytes: &[u8]) -> u64 {
 }
 
 impl Program {
+    /// Whom the next message goes to: the next of its destinations that does not hold too many
+    /// slots. One that is dead must not come to hold all of them, so that each may have
+    /// [`PARTS_HELD`] times as many as are left (dynamic thresholds, as in
+    /// `machine::aries::nic::transfer_targets`); where there is but one, all are its.
+    fn next_target(&mut self, by_processor: &HashMap<u16, usize>) -> Option<usize> {
+        for _ in 0..MOST_TRIES {
+            let to = self.destinations.as_mut()?.next()?;
+            let to = *by_processor.get(&to)?;
+            if self.may_send(to) {
+                return Some(to);
+            }
+        }
+        None
+    }
+
+    fn may_send(&self, to: usize) -> bool {
+        let is_only_one = |d: &Destinations| d.all().len() == 1;
+        match self.destinations.as_ref().is_some_and(is_only_one) {
+            true => !self.free.is_empty(),
+            false => self.held[to] < PARTS_HELD * self.free.len(),
+        }
+    }
+
     fn failed(&self, error: Error) -> DoorError {
         let node = self.node.clone();
         DoorError::Nic { node, error }

@@ -8,11 +8,11 @@ use thiserror::Error;
 
 use super::claim::{ClaimError, claim};
 use super::course::Course;
+use super::door_error::DoorError;
 use super::lab::{Lab, LabError};
 use super::outcome::{Ends, RateResult, why_refused};
 use super::plan::Plan;
 use super::processes::Processes;
-use super::programs::DoorError;
 
 /// Why nothing was measured.
 #[derive(Debug, Error)]
@@ -119,7 +119,7 @@ pub enum RunError {
 }
 
 /// How far a measurement has come, for a progress line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunProgress {
     /// Since the start.
     pub elapsed: Duration,
@@ -129,6 +129,36 @@ pub struct RunProgress {
     pub acknowledged: u64,
     /// The earliest phase of all sources.
     pub phase: RunPhase,
+    /// Messages, or announcements of the run, that are neither answered nor timed out.
+    pub outstanding: u64,
+    /// Sources that have some.
+    pub waiting: Vec<String>,
+}
+
+/// Sources that are named in a line of progress.
+const MOST_NAMED: usize = 4;
+
+impl RunProgress {
+    /// What it waits for, if it does nothing else.
+    pub fn waits(&self) -> Option<String> {
+        let what = match self.phase {
+            RunPhase::Draining => "answers to messages",
+            RunPhase::Opening => "targets to answer",
+            RunPhase::Running | RunPhase::Done => return None,
+        };
+        if self.waiting.is_empty() {
+            return None;
+        }
+        let named = self.waiting.iter().take(MOST_NAMED);
+        let mut names = named.cloned().collect::<Vec<_>>().join(", ");
+        if self.waiting.len() > MOST_NAMED {
+            names += &format!(" and {} others", self.waiting.len() - MOST_NAMED);
+        }
+        let outstanding = self.outstanding;
+        Some(format!(
+            "waiting for {what}, {outstanding} outstanding at {names}, or for their time-outs"
+        ))
+    }
 }
 
 /// What a measurement needs of the outside world besides the lab.

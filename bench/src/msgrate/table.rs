@@ -6,6 +6,9 @@ use phitwire::text_table::TextColumns;
 use super::outcome::{RateResult, why_refused};
 use super::plan::Plan;
 
+/// Targets that are named in a line.
+const MOST_NAMED: usize = 16;
+
 const COLUMNS: TextColumns<'_> = TextColumns {
     columns: &[
         ("# Size", 8),
@@ -66,6 +69,8 @@ pub fn verdict(outcome: &RateResult) -> String {
         sent,
         acknowledged,
         timed_out,
+        refused,
+        unknown,
         links,
         ..
     } = outcome;
@@ -77,7 +82,9 @@ pub fn verdict(outcome: &RateResult) -> String {
         ..
     } = outcome;
     let mut lines = vec![
-        format!("sent {sent} acknowledged {acknowledged} timed_out {timed_out}"),
+        format!(
+            "sent {sent} acknowledged {acknowledged} timed_out {timed_out} refused {refused} unknown {unknown}"
+        ),
         format!(
             "lost {lost} duplicated {duplicated} corrupted {corrupted} misordered {misordered}"
         ),
@@ -103,6 +110,8 @@ pub fn verdict(outcome: &RateResult) -> String {
             decisions.minimal_decisions, decisions.non_minimal_decisions
         )
     }));
+    lines.extend(beyond_time_outs(outcome));
+    lines.extend(unanswered(outcome));
     lines.extend(oddities(outcome).into_iter().flatten());
     let fates = &outcome.fates;
     for (names, what) in [
@@ -130,6 +139,54 @@ pub fn verdict(outcome: &RateResult) -> String {
         }
     }
     lines.join("\n")
+}
+
+/// Why more was lost than timed out, if more was.
+fn beyond_time_outs(outcome: &RateResult) -> Option<String> {
+    let mut left = outcome.lost.saturating_sub(outcome.timed_out);
+    if left == 0 {
+        return None;
+    }
+    let mut take = |of: u64| {
+        let taken = of.min(left);
+        left -= taken;
+        taken
+    };
+    let (refused, unknown) = (take(outcome.refused), take(outcome.unknown));
+    let causes = [
+        (refused, "were refused"),
+        (
+            unknown,
+            "had not ended when their source did, or was given up",
+        ),
+        (
+            left,
+            "were acknowledged, and their target has not counted them",
+        ),
+    ];
+    let causes = causes.iter().filter(|(count, _)| *count > 0);
+    let causes: Vec<_> = causes
+        .map(|(count, why)| format!("{count} {why}"))
+        .collect();
+    Some(format!(
+        "of those lost beyond time-outs, {}",
+        causes.join(", ")
+    ))
+}
+
+/// Targets that did not answer, with the most messages first.
+fn unanswered(outcome: &RateResult) -> Option<String> {
+    let mut all: Vec<_> = outcome.unanswered.iter().collect();
+    all.sort_by_key(|one| std::cmp::Reverse(one.messages));
+    let named = all.iter().take(MOST_NAMED);
+    let named: Vec<_> = named
+        .map(|one| format!("{} ({} messages)", one.node, one.messages))
+        .collect();
+    let more = match all.len().saturating_sub(MOST_NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} others"),
+    };
+    (!all.is_empty()).then(|| format!("did not answer in time: {}{more}", named.join(", ")))
 }
 
 /// What does not happen in every run.
@@ -192,6 +249,7 @@ fn targets(count: u64) -> String {
 mod tests {
     use super::*;
     use crate::msgrate::Fates;
+    use crate::msgrate::outcome::Unanswered;
 
     #[test]
     fn the_columns_line_up_and_the_verdict_is_greppable() {
@@ -233,6 +291,8 @@ mod tests {
             ..refused
         };
         let text = verdict(&much);
+        let sums = "sent 0 acknowledged 0 timed_out 0 refused 3 unknown 0";
+        assert!(text.starts_with(sums), "{text}");
         for line in [
             "7 late messages of earlier runs came meanwhile, and are not counted above",
             "1 target could not be reached: nic4",
@@ -247,6 +307,23 @@ mod tests {
              nic5, nic6, r1-0",
             "what is not known to have arrived counts as lost, at: nic5",
             "did not come to an end, so that these counts are older: nic6",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+        }
+        let lost = RateResult {
+            lost: 1470,
+            timed_out: 1463,
+            unknown: 4,
+            unanswered: vec![Unanswered {
+                node: "nic5".to_owned(),
+                messages: 1463,
+            }],
+            ..much
+        };
+        let text = verdict(&lost);
+        for line in [
+            "of those lost beyond time-outs, 3 were refused, 4 had not ended when their source did, or was given up",
+            "did not answer in time: nic5 (1463 messages)",
         ] {
             assert!(text.lines().any(|found| found == line), "{line}\n{text}");
         }
