@@ -1,24 +1,32 @@
-//! Descriptions of networks from files and standard input, whoever wrote them: no more bytes are
-//! read than a description may have, and nothing is waited for that may never come.
+//! Descriptions of networks from files and standard input, or by the names of networks.
 
 use std::borrow::Cow;
 use std::cell::Cell;
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read as _};
-use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use miette::{IntoDiagnostic as _, Report, WrapErr as _, miette};
+use miette::Report;
 use phitwire::machine;
-use phitwire::net::{Effort, Files, MAX_DESCRIPTION_BYTES, Network, Problems, Read, harmless};
+use phitwire::net::{Effort, Files, Network, Problems, Read};
 
-/// Reads and checks the description in a file; `-` is standard input.
+use crate::input_file::{FileKind, InputFile, is_handed_over};
+use crate::sim::ready;
+
+/// The network that a file describes, or of that name; `-` is standard input.
 ///
 /// # Errors
-/// What is no file or cannot be read, and a description with mistakes.
+/// What is neither a file nor a name or cannot be read, and a description with mistakes.
 pub fn open(file: &Path) -> miette::Result<Box<dyn Network>> {
-    Description::of(file)?.network()
+    match name_of(file) {
+        Some(name) => ready::find(name),
+        None => Description::of(file)?.network(),
+    }
+}
+
+/// What may be the name of a network, as there is no such file.
+fn name_of(file: &Path) -> Option<&str> {
+    let is_plain = |name: &&str| *name != "-" && !name.contains('/') && !file.exists();
+    file.to_str().filter(is_plain)
 }
 
 /// A description, and what it names: other files, which stand in the folder of its own.
@@ -31,12 +39,18 @@ pub struct Description {
 }
 
 impl Description {
-    /// The description in a file; `-` is standard input.
+    /// The description in a file, or of the network of that name; `-` is standard input.
     ///
     /// # Errors
-    /// What is no file, or cannot be read.
+    /// What is neither a file nor a name, or cannot be read.
     pub fn of(file: &Path) -> miette::Result<Self> {
-        let (name, bytes) = bytes_of(file)?;
+        let (name, bytes) = match name_of(file) {
+            Some(name) => (name.to_owned(), ready::text(name)?.into_bytes()),
+            None => {
+                let input = InputFile::open(file, FileKind::DESCRIPTION)?;
+                (input.name.clone(), input.bytes()?)
+            }
+        };
         let folder = match is_handed_over(file) {
             true => PathBuf::new(),
             false => file.parent().map_or_else(PathBuf::new, Path::to_owned),
@@ -89,69 +103,9 @@ impl Description {
 
 /// The bytes of a file that a description names, or why there are none.
 fn beside(file: &Path) -> Result<Vec<u8>, String> {
-    let name = shown(file);
-    let opened = regular(file, &name).map_err(|report| report.to_string())?;
-    let read = opened.and_then(limited);
-    read.map_err(|error| format!("cannot read {name}: {error}"))
-}
-
-fn shown(file: &Path) -> String {
-    harmless(&file.display().to_string()).replace('\n', "\\n")
-}
-
-/// Name and bytes of a description: all of them, or one more than it may have.
-///
-/// # Errors
-/// What is no file, or cannot be read.
-pub fn bytes_of(file: &Path) -> miette::Result<(String, Vec<u8>)> {
-    let name = shown(file);
-    let bytes = match is_handed_over(file) {
-        true if file == Path::new("-") => limited(io::stdin().lock()),
-        true => File::open(file).and_then(limited),
-        false => regular(file, &name)?.and_then(limited),
-    };
-    let bytes = bytes
-        .into_diagnostic()
-        .wrap_err_with(|| format!("cannot read {name}"))?;
-    Ok((name, bytes))
-}
-
-/// Standard input and what else the shell has opened, such as `<(COMMAND)`: whoever started us
-/// feeds it.
-fn is_handed_over(file: &Path) -> bool {
-    ["-", "/dev/stdin"].map(Path::new).contains(&file)
-        || file.starts_with("/dev/fd")
-        || file.starts_with("/proc/self/fd")
-}
-
-/// Opens a regular file; what else there may be in its place could let us wait, or read, for ever.
-fn regular(file: &Path, name: &str) -> miette::Result<io::Result<File>> {
-    // Opening a pipe to which nobody writes would wait for somebody.
-    let opened = OpenOptions::new()
-        .read(true)
-        .custom_flags(libc::O_NONBLOCK)
-        .open(file);
-    let opened = match opened.and_then(|opened| Ok((opened.metadata()?.file_type(), opened))) {
-        Ok(opened) => opened,
-        Err(error) => return Ok(Err(error)),
-    };
-    let what = match opened.0 {
-        kind if kind.is_file() => return Ok(Ok(opened.1)),
-        kind if kind.is_dir() => "a directory",
-        kind if kind.is_fifo() => "a named pipe",
-        kind if kind.is_char_device() || kind.is_block_device() => "a device",
-        _ => "no file",
-    };
-    Err(miette!(
-        help = "name a file; what a command writes is read from standard input: `COMMAND | phitwire ... -`",
-        "cannot read {name}: it is {what}, and a description is a file of at most {MAX_DESCRIPTION_BYTES} bytes"
-    ))
-}
-
-/// All bytes, or one more than a description may have.
-fn limited(from: impl io::Read) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    from.take(MAX_DESCRIPTION_BYTES as u64 + 1)
-        .read_to_end(&mut bytes)?;
-    Ok(bytes)
+    let read = InputFile::open(file, FileKind::DESCRIPTION).and_then(InputFile::bytes);
+    read.map_err(|report| match report.source() {
+        Some(cause) => format!("{report}: {cause}"),
+        None => report.to_string(),
+    })
 }

@@ -46,6 +46,7 @@ pub mod hgrm;
 mod holding;
 pub mod home;
 mod http;
+pub mod input_file;
 pub mod interchange;
 pub mod io;
 pub mod ip;

@@ -71,7 +71,10 @@ pub fn complain(line: &str) {
     let _ = forgive(io::stderr().lock(), &format!("{line}\n"));
 }
 
-/// A report as `miette` draws it. Without colours, and with everything written out that a terminal
+/// Bytes of a report at most: more than the mistakes that are told of a description take.
+const MOST_REPORT: usize = 128 << 10;
+
+/// A report as `miette` draws it, cut if nobody would read it to its end. Without colours, and with everything written out that a terminal
 /// would obey, if there is such a thing in it.
 pub fn report(report: &Report) -> String {
     let mut plain = String::new();
@@ -79,9 +82,22 @@ pub fn report(report: &Report) -> String {
         .render_report(&mut plain, report.as_ref());
     let shown = harmless(&plain);
     match drawn {
-        Ok(()) if shown == plain => format!("{report:?}"),
-        _ => shown.trim_end().to_owned(),
+        Ok(()) if shown == plain => cut(format!("{report:?}")),
+        _ => cut(shown.trim_end().to_owned()),
     }
+}
+
+fn cut(mut text: String) -> String {
+    if text.len() > MOST_REPORT {
+        let bytes = text.len();
+        let mut end = MOST_REPORT;
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        text.truncate(end);
+        text.push_str(&format!("... ({bytes} bytes)"));
+    }
+    text
 }
 
 fn forgive(mut to: impl Write, text: &str) -> io::Result<bool> {

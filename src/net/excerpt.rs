@@ -13,9 +13,9 @@ const AFTER: usize = 80;
 /// Bytes of a line that is shown whole.
 const MOST_WHOLE: usize = 160;
 
-/// A part of a description's text.
+/// A part of a text around a mistake.
 #[derive(Debug)]
-pub(super) struct Excerpt {
+pub struct Excerpt {
     name: String,
     /// The lines shown, each with its end.
     text: String,
@@ -135,6 +135,16 @@ impl<'t> Lines<'t> {
         }
         excerpt
     }
+}
+
+/// The line in which `span` begins, and its neighbours, of a text that messages call `name`; and
+/// where the span is in what is shown.
+pub fn excerpt(name: &str, text: &str, span: Range<usize>) -> (Excerpt, SourceSpan) {
+    let lines = Lines::new(text, core::iter::once(span.start));
+    let excerpt = lines.excerpt(name, &[span]);
+    let mark = excerpt.mark(0);
+    let place = SourceSpan::new(mark.start.into(), mark.len());
+    (excerpt, place)
 }
 
 /// The nearest end of a letter at or before `offset`.

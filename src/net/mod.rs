@@ -30,6 +30,7 @@ mod side_networks;
 mod writing;
 
 pub use channels::{ChannelSearch, FoundChannels, NO_CHANNEL_TABLES, TunableChannels};
+pub use excerpt::{Excerpt, excerpt};
 pub use fields::{Fields, Section, Value};
 pub use files::Files;
 pub use graph::Graph;
@@ -57,6 +58,6 @@ pub use settings::{OwnSettings, Settings};
 pub use show::{DrawError, TooLarge};
 #[cfg(test)]
 pub(crate) use shown::is_unseen;
-pub use shown::{Shown, harmless};
+pub use shown::{Shown, harmless, message as short_message};
 pub use side_networks::{BarrierPlan, RegisterValue, SideNetworks};
 pub use writing::write_link;

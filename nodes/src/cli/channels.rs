@@ -12,8 +12,10 @@ use super::by_signal::ended;
 use super::manage::{LabArgs, running, stop_at_signals};
 use super::print;
 use super::progress::Shown;
+use super::topology::NETWORK;
 use super::via::{Maintenance, ViaArgs};
-use crate::description::{bytes_of, open};
+use crate::description::open;
+use crate::input_file::{FileKind, InputFile};
 use crate::manage::channels::{How, LINKS_UNSEEN, LoadError, Loaded, Registers, load};
 use crate::manage::fleet::{Fleet, PATIENCE_ONCE};
 use crate::manage::{Commanded, manager, survey::Survey};
@@ -27,7 +29,7 @@ const MOST_STEPS: i64 = 100_000_000;
 
 #[derive(Args, Debug)]
 pub struct SearchArgs {
-    /// The description; `-` is standard input
+    #[arg(help = NETWORK)]
     file: PathBuf,
     /// Only rings in this dimension; may be given again
     #[arg(long = "ring", value_name = "DIMENSION")]
@@ -115,7 +117,8 @@ pub fn search(args: &SearchArgs) -> miette::Result<ExitCode> {
 pub fn load_into(args: &LoadArgs) -> miette::Result<ExitCode> {
     let (lab, network) = running(&args.lab)?;
     let tunable = tunable(&*network)?;
-    let (name, bytes) = bytes_of(&args.tables)?;
+    let tables = InputFile::open(&args.tables, FileKind::DESCRIPTION)?;
+    let (name, bytes) = (tables.name.clone(), tables.bytes()?);
     let new = tunable
         .read_channel_tables(&name, &bytes)
         .map_err(Report::new)?;

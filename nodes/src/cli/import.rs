@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use miette::{IntoDiagnostic, WrapErr, miette};
+use miette::{WrapErr, miette};
 use phitwire::machine;
 use phitwire::net::Network;
 
 use super::{generate, print};
-use crate::description;
+use crate::input_file::{FileKind, InputFile};
 use crate::interchange::{self, Difference, Readable, Same};
 use crate::output;
 
@@ -38,10 +38,8 @@ pub struct ImportArgs {
 /// # Errors
 /// A file with mistakes, or that is not the network it is said to be.
 pub fn run(args: &ImportArgs) -> miette::Result<ExitCode> {
-    let (name, bytes) = description::bytes_of(&args.file)?;
-    let text = String::from_utf8(bytes)
-        .into_diagnostic()
-        .wrap_err_with(|| format!("{name} is no text"))?;
+    let input = InputFile::open(&args.file, FileKind::GRAPH)?;
+    let (name, text) = (input.name.clone(), input.text()?);
     let (graph, described) = interchange::read(&name, &text, args.format)?;
     let described = match (&args.network, described) {
         (Some(wanted), _) => {

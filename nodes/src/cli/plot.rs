@@ -1,12 +1,14 @@
 //! `phitwire plot`: latency-load curves drawn again.
 
-use std::fs::File;
+use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
 use miette::{Context, IntoDiagnostic, miette};
+use phitwire::net::short_message;
 
+use crate::input_file::{FileKind, InputFile};
 use crate::sim::{plot, sweep};
 use crate::whole_file;
 
@@ -30,18 +32,14 @@ pub struct PlotArgs {
 /// Files that cannot be read, have no points or are of different networks, and one that cannot be
 /// written.
 pub fn run(args: &PlotArgs) -> miette::Result<ExitCode> {
-    let open = |path: &PathBuf| {
-        let cannot = || format!("cannot read {}", path.display());
-        File::open(path).into_diagnostic().wrap_err_with(cannot)
-    };
-    let files = args
-        .files
-        .iter()
-        .map(open)
-        .collect::<miette::Result<Vec<_>>>()?;
-    let names = args.files.iter().map(|file| file.display().to_string());
-    let names: Vec<_> = names.collect();
+    let (mut names, mut files) = (Vec::new(), Vec::new());
+    for path in &args.files {
+        let input = InputFile::open(path, FileKind::POINTS)?;
+        names.push(input.name.clone());
+        files.push(io::Cursor::new(input.bytes()?));
+    }
     let samples = sweep::read(files).map_err(|error| {
+        let error = short_message(error.to_string());
         miette!(
             help = "it takes what `phitwire sim NETWORK --load FROM..TO:STEP --csv FILE` writes",
             "cannot draw {}: {error}",

@@ -1,14 +1,14 @@
 //! `phitwire schema`: what the commands print with `--json`.
 
-use std::fs::File;
-use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use miette::{IntoDiagnostic, WrapErr, miette};
+use miette::miette;
+use phitwire::net::short_message;
 
 use super::print;
+use crate::input_file::{FileKind, InputFile};
 use crate::nearest::nearest;
 use crate::schema::{self, Schema};
 
@@ -69,24 +69,18 @@ fn unknown(name: &str) -> miette::Report {
 }
 
 fn check(schema: &Schema, file: &Path) -> miette::Result<ExitCode> {
-    let mut text = String::new();
-    let read = match file.to_str() {
-        Some("-") => io::stdin().read_to_string(&mut text),
-        _ => File::open(file).and_then(|mut file| file.read_to_string(&mut text)),
-    };
-    let cannot = || format!("cannot read {}", file.display());
-    read.into_diagnostic().wrap_err_with(cannot)?;
-    let value = serde_json::from_str(&text);
-    let value = value
-        .into_diagnostic()
-        .wrap_err_with(|| format!("{} is no JSON", file.display()))?;
-    let mistakes = schema.mistakes(&value);
+    let input = InputFile::open(file, FileKind::JSON)?;
+    let (file, text) = (input.name.clone(), input.text()?);
+    let value = serde_json::from_str(&text)
+        .map_err(|error| miette!("{file} is no JSON: {}", short_message(error.to_string())))?;
+    let mistakes: Vec<_> = schema
+        .mistakes(&value)
+        .into_iter()
+        .map(short_message)
+        .collect();
     if mistakes.is_empty() {
         let (name, version) = (schema.name, schema.version());
-        return print(&format!(
-            "{}: as `{name}`, version {version}, says\n",
-            file.display()
-        ));
+        return print(&format!("{file}: as `{name}`, version {version}, says\n"));
     }
     print(&(mistakes.join("\n") + "\n"))?;
     Ok(ExitCode::FAILURE)

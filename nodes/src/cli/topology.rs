@@ -11,7 +11,6 @@ use super::{channels, generate, import, print};
 use crate::description::{Description, open};
 use crate::interchange::{self, Written};
 use crate::output;
-use crate::sim::ready;
 use crate::whole_file;
 
 /// Generate, check, show and plan descriptions of networks.
@@ -20,6 +19,10 @@ pub struct TopologyArgs {
     #[command(subcommand)]
     command: Command,
 }
+
+/// What names a network.
+pub(super) const NETWORK: &str = "The description, or the name of a network as `phitwire sim` takes it, such as \
+                                  r2-1024; `-` is standard input";
 
 #[derive(Subcommand, Debug)]
 enum Command {
@@ -30,7 +33,7 @@ enum Command {
     },
     /// Find everything that is wrong with a description; exit status 1 if anything is.
     Check {
-        /// The description; `-` is standard input.
+        #[arg(help = NETWORK)]
         file: PathBuf,
         /// Print one line FILE:LINE:COLUMN: MESSAGE per mistake instead of excerpts.
         #[arg(long)]
@@ -44,8 +47,7 @@ enum Command {
     /// Drawings of large networks have a box for all that belongs together (a group, a subtree), and
     /// --expand draws one of these in full.
     Show {
-        /// The description, or the name of a network as `phitwire sim` takes it, such as r2-1024;
-        /// `-` is standard input.
+        #[arg(help = NETWORK)]
         file: PathBuf,
         /// As tables, in the language of Graphviz, or as a drawing.
         #[arg(long, value_enum, default_value_t = Format::Table)]
@@ -66,7 +68,7 @@ enum Command {
     /// `node NAME router|nic` for every node, then `link ID NODE_A PORT_A NODE_B PORT_B IF_A IF_B
     /// ADDR_A ADDR_B` for every link.
     Plan {
-        /// The description; `-` is standard input.
+        #[arg(help = NETWORK)]
         file: PathBuf,
         /// Also write the description to this file, with all in it that it takes from others.
         #[arg(long, value_name = "FILE")]
@@ -74,7 +76,7 @@ enum Command {
     },
     /// Write a network in the format of another tool. What that cannot say is told on standard error.
     Export {
-        /// The description; `-` is standard input.
+        #[arg(help = NETWORK)]
         file: PathBuf,
         /// Which format.
         #[arg(long, value_enum)]
@@ -123,7 +125,7 @@ pub fn run(args: TopologyArgs) -> miette::Result<ExitCode> {
             expand,
             inventory,
         } => {
-            let network = shown(&file)?;
+            let network = open(&file)?;
             let text = match format {
                 _ if inventory => inventory_of(&*network)?,
                 Format::Table | Format::Dot if expand.is_some() => {
@@ -142,14 +144,6 @@ pub fn run(args: TopologyArgs) -> miette::Result<ExitCode> {
         Command::Export { file, format } => export(&file, format),
         Command::Import(args) => import::run(&args),
         Command::Channels(args) => channels::search(&args),
-    }
-}
-
-/// The network of a description, or of a name where there is no such file.
-fn shown(file: &Path) -> miette::Result<Box<dyn Network>> {
-    match file.to_str() {
-        Some(name) if name != "-" && !name.contains('/') && !file.exists() => ready::find(name),
-        _ => open(file),
     }
 }
 

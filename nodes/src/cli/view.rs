@@ -11,12 +11,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use miette::{IntoDiagnostic, WrapErr, miette};
+use phitwire::net::short_message;
 use serde_json::json;
 
 use super::by_signal::ended;
 use super::print;
+use crate::input_file::{FileKind, InputFile};
 use crate::output;
-use crate::recording::{Recording, read};
+use crate::recording::{FileError, Recording, read};
 use crate::stop::Stop;
 use crate::view::{Actions, Guard, Live, Page, Shown, serve};
 use crate::watch::Sampler;
@@ -55,11 +57,12 @@ pub(super) fn secret() -> miette::Result<String> {
 
 /// Reads the recording in a file; says if it ends before its end.
 pub(super) fn open(file: &Path) -> miette::Result<Recording> {
-    let named = || file.display().to_string();
-    let input = File::open(file).into_diagnostic().wrap_err_with(named)?;
-    let recording = read(input).map_err(|error| miette!("{}: {error}", named()))?;
+    let input = InputFile::open(file, FileKind::RECORDING)?;
+    let name = input.name.clone();
+    let said = |error: FileError| short_message(error.to_string());
+    let recording = read(input.stream()).map_err(|error| miette!("{name}: {}", said(error)))?;
     if let Some(cut) = &recording.cut {
-        output::complain(&format!("{}: {cut}; what comes before is shown", named()));
+        output::complain(&format!("{name}: {cut}; what comes before is shown"));
     }
     Ok(recording)
 }

@@ -11,6 +11,11 @@ use super::graph::{End, Graph, Node};
 
 /// Elements in a file at most.
 const MOST_ELEMENTS: u32 = 4_000_000;
+/// Attributes of an element, elements within each other and names of namespaces at most. The reader
+/// of XML compares each of them with all others; graphs have a handful.
+const MOST_ATTRIBUTES: usize = 64;
+const MOST_DEPTH: usize = 64;
+const MOST_NAMESPACES: usize = 64;
 
 const HEAD: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
 <graphml xmlns="http://graphml.graphdrawing.org/xmlns">
@@ -74,6 +79,7 @@ fn escaped(text: &str) -> String {
 /// Reads a graph, and the description that is in those of ours. Nodes without a `kind` are network
 /// interfaces if they have one neighbour, and routers otherwise.
 pub(super) fn read(text: &str) -> Result<(Graph, Option<String>), Mistake> {
+    bounded(text)?;
     let options = ParsingOptions {
         nodes_limit: MOST_ELEMENTS,
         ..ParsingOptions::default()
@@ -182,6 +188,74 @@ fn child<'a, 'input: 'a>(
     name: &'static str,
 ) -> Option<Element<'a, 'input>> {
     children(element, name).next()
+}
+
+/// Looks for what would take the reader of XML longer than the bytes of the file: it is not read.
+fn bounded(text: &str) -> Result<(), Mistake> {
+    let too_many = |what: &str, at: usize| Err((format!("{what} are not read"), at..at));
+    if let Some((at, _)) = text.match_indices("xmlns").nth(MOST_NAMESPACES) {
+        return too_many(&format!("more than {MOST_NAMESPACES} namespaces"), at);
+    }
+    let (mut at, mut depth) = (0, 0_usize);
+    while let Some(start) = text[at..].find('<').map(|found| at + found) {
+        let rest = &text[start..];
+        let skipped = [("<!--", "-->"), ("<![CDATA[", "]]>"), ("<?", "?>")];
+        if let Some((_, end)) = skipped.iter().find(|(begin, _)| rest.starts_with(begin)) {
+            at = start + rest.find(end).map_or(rest.len(), |found| found + end.len());
+            continue;
+        }
+        let Tag { length, attributes } = Tag::at(rest);
+        if attributes > MOST_ATTRIBUTES {
+            let what = format!("more than {MOST_ATTRIBUTES} attributes of an element");
+            return too_many(&what, start);
+        }
+        let tag = &rest[..length];
+        match (tag.starts_with("</"), tag.ends_with("/>")) {
+            (true, _) => depth = depth.saturating_sub(1),
+            (false, true) => {}
+            (false, false) => depth += 1,
+        }
+        if depth > MOST_DEPTH {
+            return too_many(
+                &format!("more than {MOST_DEPTH} elements within each other"),
+                start,
+            );
+        }
+        at = start + length;
+    }
+    Ok(())
+}
+
+/// A tag: its bytes, and the values in it.
+struct Tag {
+    length: usize,
+    attributes: usize,
+}
+
+impl Tag {
+    /// The tag that a text begins with; up to the end of the text if it does not end.
+    fn at(text: &str) -> Self {
+        let (mut quote, mut attributes) = (None, 0);
+        for (at, byte) in text.bytes().enumerate() {
+            match (quote, byte) {
+                (Some(open), _) if open == byte => quote = None,
+                (Some(_), _) => {}
+                (None, b'"' | b'\'') => {
+                    quote = Some(byte);
+                    attributes += 1;
+                }
+                (None, b'>') => {
+                    let length = at + 1;
+                    return Self { length, attributes };
+                }
+                (None, _) => {}
+            }
+        }
+        Self {
+            length: text.len(),
+            attributes,
+        }
+    }
 }
 
 /// The byte at a row and column that count from one.

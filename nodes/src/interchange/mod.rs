@@ -21,7 +21,7 @@ mod search;
 
 use clap::ValueEnum;
 use miette::{Diagnostic, SourceSpan};
-use phitwire::net::Network;
+use phitwire::net::{Excerpt, Network, excerpt, short_message};
 use serde_json::json;
 use thiserror::Error;
 
@@ -75,7 +75,7 @@ pub enum InterchangeError {
         message: String,
         /// The file.
         #[source_code]
-        text: miette::NamedSource<String>,
+        text: Excerpt,
         /// Where.
         #[label("here")]
         place: SourceSpan,
@@ -137,10 +137,13 @@ pub fn read(
         Readable::Graphml => graphml::read(text),
         Readable::BooksimAnynet => anynet::read(text).map(|graph| (graph, None)),
     };
-    read.map_err(|(message, place)| InterchangeError::Mistake {
-        message,
-        text: miette::NamedSource::new(name, text.to_owned()),
-        place: place.into(),
+    read.map_err(|(message, place)| {
+        let (excerpt, place) = excerpt(name, text, place);
+        InterchangeError::Mistake {
+            message: short_message(message),
+            text: excerpt,
+            place,
+        }
     })
 }
 

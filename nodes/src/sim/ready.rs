@@ -14,6 +14,17 @@ fn all() -> impl Iterator<Item = &'static (&'static str, &'static str)> {
     MACHINES.iter().flat_map(|machine| machine.ready)
 }
 
+/// The description of the network of a name.
+///
+/// # Errors
+/// See [`find`].
+pub fn text(name: &str) -> miette::Result<String> {
+    match all().find(|(ready, _)| *ready == name) {
+        Some((_, text)) => Ok((*text).to_owned()),
+        None => Ok(find(name)?.write()),
+    }
+}
+
 /// The network of a file, or of a name: one that comes with the command, or one that a machine
 /// generates.
 ///

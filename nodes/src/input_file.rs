@@ -1,0 +1,158 @@
+//! Files that commands read, whoever wrote them: no more bytes are read than a limit, and nothing is
+//! waited for that may never come.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
+use std::path::Path;
+
+use miette::{IntoDiagnostic as _, WrapErr as _, miette};
+use phitwire::net::{MAX_DESCRIPTION_BYTES, harmless};
+
+/// A kind of file: what messages call one, and its bytes at most.
+#[derive(Clone, Copy, Debug)]
+pub struct FileKind {
+    what: &'static str,
+    most: u64,
+}
+
+impl FileKind {
+    /// Descriptions of networks, and the tables that they name.
+    pub const DESCRIPTION: Self = Self::new("a description", MAX_DESCRIPTION_BYTES as u64);
+    /// Networks in formats of other tools. The largest that we write takes 40 MB.
+    pub const GRAPH: Self = Self::new("a graph", 64 << 20);
+    /// What `sim --csv` writes, a few hundred bytes a point.
+    pub const POINTS: Self = Self::new("a table of points", 8 << 20);
+    /// What commands print with `--json`.
+    pub const JSON: Self = Self::new("a JSON document", 64 << 20);
+    /// Recordings, packed.
+    pub const RECORDING: Self = Self::new("a recording", 1 << 30);
+
+    const fn new(what: &'static str, most: u64) -> Self {
+        Self { what, most }
+    }
+
+    fn too_large(self, name: &str, bytes: Option<u64>) -> miette::Report {
+        let most = self.most;
+        match bytes {
+            Some(bytes) => miette!("{name} is too large: {bytes} bytes, at most {most}"),
+            None => miette!("{name} is too large: more than {most} bytes"),
+        }
+    }
+}
+
+/// A file that is open.
+#[derive(Debug)]
+pub struct InputFile {
+    /// What messages call it.
+    pub name: String,
+    kind: FileKind,
+    file: File,
+}
+
+impl InputFile {
+    /// Opens a file; `-` is standard input.
+    ///
+    /// # Errors
+    /// What is no regular file, does not open, or is larger than such files are.
+    pub fn open(file: &Path, kind: FileKind) -> miette::Result<Self> {
+        let name = shown(file);
+        let opened = match is_handed_over(file) {
+            true if file == Path::new("-") => dup_of_stdin(),
+            true => File::open(file),
+            false => regular(file, &name, kind)?,
+        };
+        let cannot = || format!("cannot read {name}");
+        let opened = opened.into_diagnostic().wrap_err_with(cannot)?;
+        let about = opened.metadata().into_diagnostic().wrap_err_with(cannot)?;
+        if about.is_dir() {
+            return Err(kind_is_wrong(&name, "a directory", kind));
+        }
+        if about.is_file() && about.len() > kind.most {
+            return Err(kind.too_large(&name, Some(about.len())));
+        }
+        Ok(Self {
+            name,
+            kind,
+            file: opened,
+        })
+    }
+
+    /// All of its bytes.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is larger than such files are.
+    pub fn bytes(self) -> miette::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let read = self.file.take(self.kind.most + 1).read_to_end(&mut bytes);
+        read.into_diagnostic()
+            .wrap_err_with(|| format!("cannot read {}", self.name))?;
+        match bytes.len() as u64 > self.kind.most {
+            true => Err(self.kind.too_large(&self.name, None)),
+            false => Ok(bytes),
+        }
+    }
+
+    /// All of it as text.
+    ///
+    /// # Errors
+    /// As [`bytes`](Self::bytes), and what is no UTF-8.
+    pub fn text(self) -> miette::Result<String> {
+        let name = self.name.clone();
+        String::from_utf8(self.bytes()?)
+            .into_diagnostic()
+            .wrap_err_with(|| format!("{name} is no text"))
+    }
+
+    /// Its bytes as they come, up to the limit.
+    pub fn stream(self) -> impl Read {
+        self.file.take(self.kind.most)
+    }
+}
+
+/// A name of a file in messages.
+pub fn shown(file: &Path) -> String {
+    harmless(&file.display().to_string()).replace('\n', "\\n")
+}
+
+fn dup_of_stdin() -> io::Result<File> {
+    use std::os::fd::AsFd as _;
+    Ok(File::from(io::stdin().as_fd().try_clone_to_owned()?))
+}
+
+/// Standard input and what else the shell has opened, such as `<(COMMAND)`: whoever started us
+/// feeds it.
+pub fn is_handed_over(file: &Path) -> bool {
+    ["-", "/dev/stdin"].map(Path::new).contains(&file)
+        || file.starts_with("/dev/fd")
+        || file.starts_with("/proc/self/fd")
+}
+
+/// Opens a regular file; what else there may be in its place could let us wait, or read, for ever.
+fn regular(file: &Path, name: &str, kind: FileKind) -> miette::Result<io::Result<File>> {
+    // Opening a pipe to which nobody writes would wait for somebody.
+    let opened = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open(file);
+    let opened = match opened.and_then(|opened| Ok((opened.metadata()?.file_type(), opened))) {
+        Ok(opened) => opened,
+        Err(error) => return Ok(Err(error)),
+    };
+    let what = match opened.0 {
+        kind if kind.is_file() => return Ok(Ok(opened.1)),
+        kind if kind.is_dir() => "a directory",
+        kind if kind.is_fifo() => "a named pipe",
+        kind if kind.is_char_device() || kind.is_block_device() => "a device",
+        _ => "no file",
+    };
+    Err(kind_is_wrong(name, what, kind))
+}
+
+fn kind_is_wrong(name: &str, what: &str, kind: FileKind) -> miette::Report {
+    let FileKind { what: wanted, most } = kind;
+    miette!(
+        help = "name a file; what a command writes is read from standard input: `COMMAND | phitwire ... -`",
+        "cannot read {name}: it is {what}, and {wanted} is a file of at most {most} bytes"
+    )
+}
