@@ -94,6 +94,9 @@ export PHITWIRE_JOB=${job:-$(od -An -N6 -tu8 /dev/urandom | tr -d ' ')}
 case $with in
     none) exec "$@" ;;
     openmpi)
+        program=$(command -v -- "$1") || program=$1
+        [[ -n $apart || ! -r $program ]] || ! grep -aqE 'MPI_Win_(allocate|create|lock|fence|start)' -- "$program" \
+            || phw_note "$1 has one-sided operations: Open MPI's windows in shared memory may crash; --apart takes those of libfabric"
         export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1
         # By the environment, so that --launcher may say otherwise.
         export OMPI_MCA_osc=${OMPI_MCA_osc:-^ucx}

@@ -70,7 +70,8 @@ parse() {
     [[ $timeout =~ ^(0|[1-9][0-9]{0,5})$ ]] || phw_bad_call "--timeout is whole seconds, 999999 at most, not '$timeout'"
     [[ -e $topology || ! -e $PHW_SCRIPTS/topologies/$topology.toml ]] \
         || topology=$PHW_SCRIPTS/topologies/$topology.toml
-    [[ -r $topology ]] || phw_die "no such topology: $topology"
+    [[ -r $topology ]] || phw_die "no such topology: $topology (a file, or one of: $(cd -- "$PHW_SCRIPTS/topologies" \
+        && printf '%s\n' *.toml | sed 's/[.]toml$//' | paste -sd ' '))"
 }
 
 # Takes the directory, which is also the lock: whoever moves one there has the lab. It comes there with its mark, by

@@ -560,37 +560,6 @@ int phw_collective_join(struct PhwNic *nic,
  */
 int phw_collective_leave(struct PhwNic *nic, uint64_t name, uint8_t engine);
 
-/**
- * Makes the network interface a node of a tree over those whose numbers are in the data, two bytes
- * each, as number `rank` of them: engine 0 to 3, up to `branching` children (1 to 32), an `epoch`
- * that no earlier tree of the engine had, and how long others are waited for. All but `rank` is
- * the same for all.
- */
-int phw_collective_set_up(struct PhwNic *nic,
-                          uint64_t name,
-                          uint8_t engine,
-                          uint16_t rank,
-                          uint8_t branching,
-                          uint32_t epoch,
-                          uint32_t patience_ms,
-                          struct PhwLocal processors);
-
-/**
- * Joins the next operation of the engine: one of PhwReduction, the same for all. The word of the
- * completion is the result.
- */
-int phw_collective_join(struct PhwNic *nic,
-                        uint64_t name,
-                        uint8_t engine,
-                        uint8_t reduction,
-                        uint64_t word,
-                        uint64_t location);
-
-/**
- * Gives the engine back, when nothing is under way there.
- */
-int phw_collective_leave(struct PhwNic *nic, uint64_t name, uint8_t engine);
-
 #ifdef __cplusplus
 }  // extern "C"
 #endif  // __cplusplus

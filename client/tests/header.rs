@@ -31,8 +31,8 @@ fn generated() -> String {
     let bindings = cbindgen::Builder::new()
         .with_config(config)
         .with_src(source("types.rs"))
+        // With the modules that it names.
         .with_src(source("mod.rs"))
-        .with_src(source("collective.rs"))
         .generate()
         .expect("the source is right");
     let mut header = Vec::new();
@@ -52,6 +52,23 @@ fn the_header_is_that_of_the_source() {
     assert!(
         committed == header,
         "PHITWIRE_REGENERATE=1 cargo test -p phitwire-client --test header writes it anew"
+    );
+}
+
+#[test]
+fn nothing_is_declared_twice_and_the_readme_counts_right() {
+    let header = generated();
+    let declared = header.lines().filter(|line| line.starts_with("int phw_"));
+    let mut names: Vec<&str> = declared.filter_map(|line| line.split('(').next()).collect();
+    names.sort_unstable();
+    let all = names.len();
+    names.dedup();
+    assert_eq!(names.len(), all);
+    let reasons = header.matches("  PHW_STATUS_").count() - 1;
+    let readme = std::fs::read_to_string(Path::new(ROOT).join("README.md")).expect("it is there");
+    assert!(
+        readme.contains(&format!("one of {reasons} reasons")),
+        "{reasons}"
     );
 }
 

@@ -10,7 +10,8 @@ check_fails "up.sh without a topology names the ready ones" "quickstart" "$up"
 check_fails "up.sh refuses an unknown option" "unknown option --lnk" "$up" quickstart --lnk udp
 check_fails "up.sh refuses an unknown link kind" "udp or ethernet" "$up" quickstart --link token-ring
 check_fails "up.sh refuses a lab name that cannot be read back" "not a lab name" "$up" quickstart --lab a-b
-check_fails "up.sh names a topology that is not there" "no such topology: nowhere" "$up" nowhere
+check_fails "up.sh names a topology that is not there, and those that are" \
+    "no such topology: nowhere .*aries-pair .*quickstart" "$up" nowhere
 check_fails "status.sh fails for a lab that is not up" "not up" "$status" --lab "none_$$"
 check "down.sh of a lab that is not up is well" "$down" --lab "none_$$"
 

@@ -170,12 +170,35 @@ fn colours_are_wanted() -> bool {
 /// a terminal do something is written out.
 fn refuse(error: &clap::Error) -> ExitCode {
     let plain = error.render().to_string();
-    let shown = harmless(&plain);
-    if shown == plain || !error.use_stderr() {
+    let mut shown = harmless(&plain);
+    let arguments = std::env::args_os().skip(1);
+    let words = there_are(
+        error,
+        arguments.map(|one| one.to_string_lossy().into_owned()),
+    );
+    if words.is_none() && (shown == plain || !error.use_stderr()) {
         error.exit();
     }
+    shown.extend(words.map(|words| format!("\nthere are: {words}")));
     output::complain(shown.trim_end());
     ExitCode::from(error.exit_code() as u8)
+}
+
+/// The commands that there are where one is named that is none.
+fn there_are(error: &clap::Error, arguments: impl Iterator<Item = String>) -> Option<String> {
+    if error.kind() != clap::error::ErrorKind::InvalidSubcommand {
+        return None;
+    }
+    let mut command = Cli::command();
+    for argument in arguments {
+        if let Some(next) = command.find_subcommand(&argument) {
+            command = next.clone();
+        }
+    }
+    let names = command
+        .get_subcommands()
+        .map(|one| one.get_name().to_owned());
+    Some(names.collect::<Vec<_>>().join(", "))
 }
 
 /// Prints an answer to standard output.
@@ -189,6 +212,23 @@ fn print(text: &str) -> miette::Result<ExitCode> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_command_that_is_none_is_refused_with_those_that_are() {
+        for (line, named) in [
+            (
+                "ctl --lab x nic0 fault foo",
+                "lane-noise, soft-error, link-down",
+            ),
+            ("topology foo", "generate, check, show"),
+        ] {
+            let words = || line.split(' ').map(str::to_owned);
+            let all = ["phitwire".to_owned()].into_iter().chain(words());
+            let error = Cli::try_parse_from(all).expect_err(line);
+            let told = there_are(&error, words()).expect(line);
+            assert!(told.starts_with(named), "{line}: {told}");
+        }
+    }
 
     #[test]
     fn the_arguments_are_consistent() {

@@ -154,18 +154,16 @@ pub fn told(choice: &Choice) -> String {
     if choice.candidates.len() > MOST {
         let _ = write!(all, " and {} more", choice.candidates.len() - MOST);
     }
-    let winner = match choice.winner {
-        u8::MAX => "none yet".to_owned(),
-        winner => winner.to_string(),
+    let chosen = match (choice.winner, choice.candidates.is_empty()) {
+        (u8::MAX, true) => format!("no {}", choice.among),
+        (u8::MAX, false) => format!("no {} yet of {all}", choice.among),
+        (winner, _) => format!("{} {winner} of {all}", choice.among),
     };
     let times = match choice.times {
         0 | 1 => String::new(),
         times => format!(", decided {times} times"),
     };
-    format!(
-        "{} {winner} of {all}: {} [{}{times}]",
-        choice.among, choice.why, choice.mode
-    )
+    format!("{chosen}: {} [{}{times}]", choice.why, choice.mode)
 }
 
 /// A time without more digits than it has.
