@@ -9,6 +9,7 @@
 
 mod claim;
 mod course;
+mod door_error;
 mod lab;
 pub(crate) mod message;
 mod options;
@@ -22,12 +23,13 @@ mod work;
 
 pub(crate) use claim::holder;
 pub use claim::{ClaimError, claim};
+pub use door_error::DoorError;
 pub use lab::{ControlLab, Lab, LabError, Member, ProcessState, Role, ask};
 pub use options::{GapsName, Op, Options, PatternName, RoutingName};
 pub use outcome::{Ends, LatencyUs, Pace, RateResult, Unanswered};
 pub use plan::Plan;
 pub use processes::Fates;
-pub use programs::{DoorError, measure_programs};
+pub use programs::measure_programs;
 pub use run::{Clock, RealClock, RunError, RunProgress, measure, run_number};
 pub use table::{head, row, verdict};
 pub use work::{Decisions, LinkWork, Work};

@@ -9,13 +9,13 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use phitwire::nic::{Destinations, Operation, RunPhase, SpecError};
+use phitwire::nic::{Destinations, Operation, RunPhase};
 use phitwire_client::door::{Access, AtomicOp, Completion, Local, Remote, Status};
-use phitwire_client::{AttachError, Error, Nic, Options, OutOfRange};
-use phitwire_nodes::run_dir::{LabDir, RunDirError};
-use thiserror::Error;
+use phitwire_client::{Error, Nic, Options};
+use phitwire_nodes::run_dir::LabDir;
 
 use super::claim::claim;
+use super::door_error::DoorError;
 use super::lab::Lab;
 use super::message::{Latencies, fill, stride};
 use super::outcome::{Ends, LatencyUs, RateResult, Unanswered, unknown};
@@ -25,11 +25,11 @@ use super::run::{Clock, RunError, RunProgress};
 use super::work::Work;
 
 /// Most messages outstanding: as many commands fit the ring of a program.
-const MOST_WINDOW: u32 = 1024;
+pub(super) const MOST_WINDOW: u32 = 1024;
 /// Most bytes of a program that others reach: as many as one registered part has on any machine.
-const MOST_DATA: u64 = 256 << 20;
+pub(super) const MOST_DATA: u64 = 256 << 20;
 /// What has not ended for so long never does: requests time out before.
-const PATIENCE: Duration = Duration::from_secs(120);
+pub(super) const PATIENCE: Duration = Duration::from_secs(120);
 /// Time between two lines of progress, and the longest sleep.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// For each slot of a source that is free, messages to one target may hold so many.
@@ -38,58 +38,6 @@ const PARTS_HELD: usize = 4;
 const MOST_TRIES: usize = 16;
 /// Rounds in which nothing came before the thread sleeps.
 const IDLE_ROUNDS: u32 = 50;
-
-/// Why programs measured nothing.
-#[derive(Debug, Error)]
-pub enum DoorError {
-    /// The lab has no such place.
-    #[error(transparent)]
-    Dir(#[from] RunDirError),
-    /// A program was not let in.
-    #[error(transparent)]
-    Attach(#[from] AttachError),
-    /// What went wrong with a network interface.
-    #[error("{node}: {error}")]
-    Nic {
-        /// Where.
-        node: String,
-        /// What.
-        error: Error,
-    },
-    /// A place that is none.
-    #[error(transparent)]
-    Outside(#[from] OutOfRange),
-    /// The pattern is none for so many.
-    #[error(transparent)]
-    Spec(#[from] SpecError),
-    /// The network interfaces have no such operation.
-    #[error("--op amo: the network interfaces of this machine have none for programs")]
-    NoAtomics,
-    /// Additions are of words.
-    #[error("--size {0}: an addition is of 8 bytes")]
-    AmoSize(u32),
-    /// Blocks where there are none.
-    #[error("--size {0}: the network interfaces of this machine move 1 to {1} bytes for programs")]
-    Size(u32, usize),
-    /// Too many at a time.
-    #[error("--window: programs have up to {MOST_WINDOW} messages outstanding")]
-    Window,
-    /// More memory than can be registered.
-    #[error(
-        "each program would need {0} bytes for the messages of {1} others, where {MOST_DATA} are possible: use a smaller \
-         --window or --size, or fewer sources (--from, --to)"
-    )]
-    Memory(u64, usize),
-    /// The memory was not registered.
-    #[error("{0}: the memory was not registered: {1}")]
-    Register(String, Status),
-    /// No answer to the first request.
-    #[error("{0}: the network interface has not registered the memory after {limit} s", limit = PATIENCE.as_secs())]
-    Silent(String),
-    /// Nothing but refusals.
-    #[error("all messages were refused: {0}")]
-    Refused(Status),
-}
 
 /// A message on its way, or a place for one.
 #[derive(Clone, Copy, Debug)]

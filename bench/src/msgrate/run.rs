@@ -8,11 +8,11 @@ use thiserror::Error;
 
 use super::claim::{ClaimError, claim};
 use super::course::Course;
+use super::door_error::DoorError;
 use super::lab::{Lab, LabError};
 use super::outcome::{Ends, RateResult, why_refused};
 use super::plan::Plan;
 use super::processes::Processes;
-use super::programs::DoorError;
 
 /// Why nothing was measured.
 #[derive(Debug, Error)]

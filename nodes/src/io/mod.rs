@@ -14,6 +14,7 @@ mod interface;
 mod interface_watch;
 mod kernel_drops;
 mod mmsg;
+mod open_error;
 
 pub mod plain;
 mod ports;
@@ -36,9 +37,10 @@ use serde::{Deserialize, Serialize};
 pub use counters::IoCounters;
 pub use interface::{Interface, find_interface};
 pub use interface_watch::{Departure, Found, InterfaceWatch};
+pub use open_error::OpenError;
 use ports::Ports;
 pub use send_trouble::{SendFailure, SendNotice};
-pub use socket::{Attachment, OpenError, PortConfig, PortSocket, open_port};
+pub use socket::{Attachment, PortConfig, PortSocket, open_port};
 pub use tap::{Hears, Tap, TapReader};
 pub use wire::{Wire, WireState};
 

@@ -1,0 +1,169 @@
+//! Files that no command should be given: each command that reads one refuses them, at once and in
+//! few words.
+
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+/// Each command that reads a file, with the file as `FILE`.
+const READERS: &[&str] = &[
+    "topology check FILE",
+    "topology show FILE",
+    "topology plan FILE",
+    "topology export --format graphml FILE",
+    "topology channels FILE",
+    "topology import --format graphml FILE",
+    "topology import --format booksim-anynet FILE",
+    "sim FILE",
+    "route FILE nic0 nic1",
+    "run --topology FILE --node nic0 --lab files-x",
+    "plot FILE",
+    "schema top --check FILE",
+    "view FILE",
+    "report FILE --output OUT",
+];
+/// None of these is worth a wait, however busy the machine.
+const PATIENCE: Duration = Duration::from_secs(20);
+const MOST_SAID: usize = 100_000;
+
+/// Status and words of a command; panics if it does not end.
+fn said(words: &str, file: &Path, out: &Path) -> (Option<i32>, String) {
+    let words = words.split(' ').map(|word| match word {
+        "FILE" => file.as_os_str().to_owned(),
+        "OUT" => out.as_os_str().to_owned(),
+        word => word.into(),
+    });
+    let words: Vec<_> = words.collect();
+    let told = out.with_extension("told");
+    let output = || {
+        Stdio::from(
+            File::options()
+                .append(true)
+                .open(&told)
+                .expect("made below"),
+        )
+    };
+    File::create(&told).expect("there is room");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_phitwire"))
+        .args(&words)
+        .stdin(Stdio::null())
+        .stdout(output())
+        .stderr(output())
+        .spawn()
+        .expect("the command runs");
+    let began = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().expect("it is ours") {
+            let text = fs::read(&told).expect("it was made");
+            return (status.code(), String::from_utf8_lossy(&text).into_owned());
+        }
+        if began.elapsed() > PATIENCE {
+            let _ = child.kill();
+            let _ = child.wait();
+            panic!("{words:?} has not ended");
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+fn refused(commands: &[&str], file: &Path, out: &Path, wanted: &str) {
+    for words in commands {
+        let (status, told) = said(words, file, out);
+        let place = format!("{words} of {}: {told:.2000}", file.display());
+        assert_eq!(status, Some(1), "{place}");
+        assert!(told.len() < MOST_SAID, "{} bytes by {words}", told.len());
+        assert!(told.contains(wanted), "{wanted}, {place}");
+    }
+}
+
+#[test]
+fn what_is_no_file_and_what_is_too_large_is_refused_by_every_command() {
+    let scratch = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| scratch.path().join(name);
+    let out = path("out.html");
+    let made = Command::new("mkfifo").arg(path("pipe")).status();
+    assert!(made.expect("mkfifo runs").success());
+    let large = File::create(path("large")).expect("it can be made");
+    large.set_len(2 << 30).expect("it takes no room");
+    for (file, what) in [
+        (PathBuf::from("/dev/zero"), "a device"),
+        (path("pipe"), "a named pipe"),
+        (path(""), "a directory"),
+        (path("large"), "too large: 2147483648 bytes, at most"),
+        (path("nothing"), "No such file"),
+    ] {
+        refused(READERS, &file, &out, what);
+    }
+}
+
+#[test]
+fn long_lines_are_answered_at_once_and_in_few_words() {
+    let scratch = tempfile::tempdir().expect("a folder");
+    let out = scratch.path().join("out.html");
+    let packed = |text: &str| {
+        let mut packer = GzEncoder::new(Vec::new(), Compression::fast());
+        packer.write_all(text.as_bytes()).expect("into memory");
+        packer.finish().expect("into memory")
+    };
+    let long = "x".repeat(4 << 20);
+    let half = &long[..2 << 20];
+    let elements = |count: usize| -> String {
+        let named = (0..count).map(|n| format!("a{n}=\"b\" "));
+        format!("<graphml {}></graphml>", named.collect::<String>())
+    };
+    let texts = [
+        long.clone(),
+        format!("\"{long}\""),
+        format!("name = \"{long}\""),
+        format!("{{\"{half}\": \"{half}\"}}"),
+        "[".repeat(4 << 20),
+        "<graphml>".repeat(500_000),
+        format!("<graphml><graph><node id=\"{half}\"/><node id=\"{half}\"/></graph></graphml>"),
+        format!("<graphml><{long}></graphml>"),
+        elements(200_000),
+        (0..200_000)
+            .map(|n| format!("<a xmlns:n{n}=\"u\">"))
+            .collect(),
+        format!("load,seed\n{long},1\n"),
+        format!("router 0 node {long}\n"),
+        String::new(),
+    ];
+    // One for each way of reading: the others read descriptions.
+    let is_one = |words: &&&str| {
+        words.contains("check FILE") || words.contains("import") || words.contains("plot")
+    };
+    let plain: Vec<&str> = READERS.iter().filter(is_one).copied().collect();
+    for text in texts {
+        let file = scratch.path().join("file");
+        fs::write(&file, &text).expect("there is room");
+        refused(&plain, &file, &out, "");
+        fs::write(&file, packed(&text)).expect("there is room");
+        refused(&[READERS[READERS.len() - 1]], &file, &out, "");
+    }
+}
+
+#[test]
+fn networks_are_known_by_name_wherever_one_is_read() {
+    let scratch = tempfile::tempdir().expect("a folder");
+    let out = scratch.path().join("out");
+    for words in [
+        "topology check",
+        "topology show",
+        "topology plan",
+        "topology export --format json",
+    ] {
+        for name in ["quickstart", "t3e-2x2x2", "r2-64"] {
+            let line = format!("{words} {name}");
+            let (status, told) = said(&line, Path::new(""), &out);
+            assert_eq!(status, Some(0), "{line}: {told:.1000}");
+        }
+        let (status, told) = said(&format!("{words} quickstrat"), Path::new(""), &out);
+        assert_eq!(status, Some(1));
+        assert!(told.contains("did you mean `quickstart`?"), "{told}");
+    }
+}
