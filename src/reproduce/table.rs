@@ -1,27 +1,93 @@
-//! What is compared, and how closely it has to agree.
+//! What is compared, what kind of value it is, and how closely it has to agree.
 
-/// How far our value may be from the paper's.
+/// How our value came about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// Measured in the routers, links or NICs that the processes run, or that virtual time runs.
+    Running,
+    /// Measured in a model of a part that the machine's router does not contain.
+    StandAlone,
+    /// Counted in wiring, tables or routes that are generated; nothing moves through them.
+    Count,
+    /// Counted in what the codec wrote or accepted.
+    Codec,
+    /// Computed from constants.
+    Formula,
+}
+
+impl Kind {
+    /// All kinds.
+    pub const ALL: [Self; 5] = [
+        Self::Running,
+        Self::StandAlone,
+        Self::Count,
+        Self::Codec,
+        Self::Formula,
+    ];
+
+    /// The name for readers.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Running => "running model",
+            Self::StandAlone => "stand-alone model",
+            Self::Count => "count of generated wiring",
+            Self::Codec => "count of encoded packets",
+            Self::Formula => "formula",
+        }
+    }
+}
+
+/// Where the value comes from that ours is compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Source {
+    /// The paper prints it.
+    Paper,
+    /// It follows from what the paper or the description says, and is printed nowhere.
+    Expected,
+    /// This project computed it earlier, by another program.
+    Earlier,
+}
+
+impl Source {
+    /// All sources, in the order of their columns.
+    pub const ALL: [Self; 3] = [Self::Paper, Self::Expected, Self::Earlier];
+
+    /// The heading of its column, and its key.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Paper => "paper",
+            Self::Expected => "expected",
+            Self::Earlier => "earlier",
+        }
+    }
+}
+
+/// How far our value may be from the reference.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Tolerance {
-    /// So large a part of the paper's value.
+    /// So large a part of the reference.
     Relative(f64),
     /// So much in the unit of the table, such as percentage points.
     Absolute(f64),
-    /// The paper's value is a bound: ours may be anything not below it.
+    /// The reference is a bound: ours may be anything not below it.
     AtLeast,
-    /// The paper's value is a bound: ours may be anything that is not more than so much above it, in
+    /// The reference is a bound: ours may be anything that is not more than so much above it, in
     /// the unit of the table.
     AtMost(f64),
 }
 
-/// A value of the paper and ours.
+/// A reference value and ours.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     /// What the value is of.
     pub label: String,
-    /// The value printed in the paper.
-    pub paper: f64,
-    /// The value that the model gave.
+    /// How ours came about.
+    pub kind: Kind,
+    /// Where the reference comes from.
+    pub source: Source,
+    /// What ours is compared with.
+    pub reference: f64,
+    /// The value that the run gave.
     pub ours: f64,
     /// How far apart they may be.
     pub tolerance: Tolerance,
@@ -29,24 +95,33 @@ pub struct Row {
 
 impl Row {
     /// A row.
-    pub fn new(label: impl Into<String>, paper: f64, ours: f64, tolerance: Tolerance) -> Self {
+    pub fn new(
+        kind: Kind,
+        source: Source,
+        label: impl Into<String>,
+        reference: f64,
+        ours: f64,
+        tolerance: Tolerance,
+    ) -> Self {
         let label = label.into();
         Self {
             label,
-            paper,
+            kind,
+            source,
+            reference,
             ours,
             tolerance,
         }
     }
 
-    /// `ours - paper`, in the unit of the table.
+    /// `ours - reference`, in the unit of the table.
     pub fn difference(&self) -> f64 {
-        self.ours - self.paper
+        self.ours - self.reference
     }
 
-    /// [`difference`](Self::difference) as a part of the paper's value.
+    /// [`difference`](Self::difference) as a part of the reference.
     pub fn relative_error(&self) -> f64 {
-        self.difference() / self.paper
+        self.difference() / self.reference
     }
 
     /// Whether ours is close enough. A value that is no number never is.
@@ -54,7 +129,7 @@ impl Row {
         match self.tolerance {
             Tolerance::Relative(most) => self.relative_error().abs() <= most,
             Tolerance::Absolute(most) => self.difference().abs() <= most,
-            Tolerance::AtLeast => self.ours >= self.paper,
+            Tolerance::AtLeast => self.ours >= self.reference,
             Tolerance::AtMost(above) => self.difference() <= above,
         }
     }
@@ -65,17 +140,28 @@ impl Row {
 pub struct Observation {
     /// What the value is of.
     pub label: String,
-    /// What the paper has in its place, if anything.
+    /// How ours came about.
+    pub kind: Kind,
+    /// What the paper prints in its place, if anything.
     pub paper: Option<f64>,
-    /// The value that the model gave.
+    /// The value that the run gave.
     pub ours: f64,
 }
 
 impl Observation {
-    /// An observation; `paper` is a value or none.
-    pub fn new(label: impl Into<String>, paper: impl Into<Option<f64>>, ours: f64) -> Self {
+    pub fn new(
+        kind: Kind,
+        label: impl Into<String>,
+        paper: impl Into<Option<f64>>,
+        ours: f64,
+    ) -> Self {
         let (label, paper) = (label.into(), paper.into());
-        Self { label, paper, ours }
+        Self {
+            label,
+            kind,
+            paper,
+            ours,
+        }
     }
 }
 
@@ -101,19 +187,20 @@ impl Table {
     pub fn within(&self) -> bool {
         !self.rows.is_empty() && self.rows.iter().all(Row::within)
     }
+
+    /// The kinds of its rows, each once.
+    pub fn kinds(&self) -> impl Iterator<Item = Kind> + '_ {
+        let is_there = |kind: &Kind| self.rows.iter().any(|row| row.kind == *kind);
+        Kind::ALL.into_iter().filter(is_there)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn row(paper: f64, ours: f64, tolerance: Tolerance) -> Row {
-        Row {
-            label: String::new(),
-            paper,
-            ours,
-            tolerance,
-        }
+    fn row(reference: f64, ours: f64, tolerance: Tolerance) -> Row {
+        Row::new(Kind::Count, Source::Paper, "", reference, ours, tolerance)
     }
 
     #[test]

@@ -97,7 +97,7 @@ enum Command {
     Soak(soak::SoakArgs),
     /// Generate, check, show and plan topologies
     Topology(topology::TopologyArgs),
-    /// Put what the models give beside the paper's tables; exit status 1 if they are too far apart
+    /// Put what is run, counted or computed here beside the papers' tables; exit status 1 if a row is too far off
     Reproduce(reproduce::ReproduceArgs),
     /// Write what passes the links of a running lab to a pcapng file, for Wireshark
     Capture(capture::CaptureArgs),

@@ -1,4 +1,4 @@
-//! `phitwire reproduce`: the papers' tables from running models.
+//! `phitwire reproduce`: the papers' tables, beside what this project gives.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -9,7 +9,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use miette::miette;
 use phitwire::machine::MACHINES;
 use phitwire::reproduce::{
-    Observation, PERMUTATIONS, Part, Reproduction, Row, Settings, Table, Tolerance,
+    Kind, Observation, PERMUTATIONS, Part, Reproduction, Row, Settings, Source, Table, Tolerance,
 };
 use phitwire::text_table::TextTable;
 use serde_json::{Map, Value, json};
@@ -25,7 +25,7 @@ pub struct ReproduceArgs {
     /// What to reproduce [default: all of it, which takes minutes]
     #[arg(value_parser = target())]
     target: Option<&'static Reproduction>,
-    /// Print JSON: `rows` of `label`, `paper`, `ours`, `relative_error`, `within`; of all, an object by name
+    /// Print JSON: `rows` of `label`, `kind`, `paper` (or `expected`, `earlier`), `ours`, `within`; of all, an object by name
     #[arg(long)]
     json: bool,
     /// Seed of all random numbers
@@ -132,12 +132,13 @@ fn as_json(table: &Table, seed: u64) -> Value {
         let (kind, tolerance) = match row.tolerance {
             Tolerance::Relative(most) => ("relative", most),
             Tolerance::Absolute(most) => ("absolute", most),
-            Tolerance::AtLeast => ("at_least", row.paper),
-            Tolerance::AtMost(above) => ("at_most", row.paper + above),
+            Tolerance::AtLeast => ("at_least", row.reference),
+            Tolerance::AtMost(above) => ("at_most", row.reference + above),
         };
         json!({
             "label": row.label,
-            "paper": row.paper,
+            "kind": row.kind.name(),
+            row.source.name(): row.reference,
             "ours": row.ours,
             "difference": row.difference(),
             "relative_error": row.relative_error(),
@@ -145,10 +146,17 @@ fn as_json(table: &Table, seed: u64) -> Value {
             "within": row.within(),
         })
     };
-    let also =
-        |seen: &Observation| json!({ "label": seen.label, "paper": seen.paper, "ours": seen.ours });
+    let also = |seen: &Observation| {
+        json!({
+            "label": seen.label,
+            "kind": seen.kind.name(),
+            "paper": seen.paper,
+            "ours": seen.ours,
+        })
+    };
     json!({
         "title": table.title,
+        "kind": table.kinds().map(Kind::name).collect::<Vec<_>>(),
         "unit": table.unit,
         "seed": seed,
         "rows": table.rows.iter().map(row).collect::<Vec<_>>(),
@@ -158,9 +166,18 @@ fn as_json(table: &Table, seed: u64) -> Value {
     })
 }
 
-fn as_text(table: &Table) -> String {
+/// The rows, with a column for each source that a reference of theirs has.
+fn rows_as_text(table: &Table) -> String {
     let number = |value: f64| format!("{value:.*}", table.decimals);
-    let mut rows = TextTable::new(&["", "paper", "ours", "difference", "within"]).figures(1..4);
+    let mut sources = Source::ALL.to_vec();
+    sources.retain(|source| table.rows.iter().any(|row| row.source == *source));
+    let names = sources.iter().map(|source| source.name());
+    let heads: Vec<&str> = [""]
+        .into_iter()
+        .chain(names)
+        .chain(["ours", "difference", "within", "ours is a"])
+        .collect();
+    let mut rows = TextTable::new(&heads).figures(1..sources.len() + 3);
     for row in &table.rows {
         let (difference, tolerance) = match row.tolerance {
             Tolerance::Relative(most) => (
@@ -172,7 +189,7 @@ fn as_text(table: &Table) -> String {
                 format!("{most}"),
             ),
             Tolerance::AtLeast => (
-                format!("{:.1e} x", row.ours / row.paper),
+                format!("{:+.*}", table.decimals, row.difference()),
                 "at least".to_owned(),
             ),
             Tolerance::AtMost(_) => (
@@ -184,24 +201,40 @@ fn as_text(table: &Table) -> String {
             true => tolerance,
             false => format!("NOT {tolerance}"),
         };
-        rows.row([
-            row.label.clone(),
-            number(row.paper),
+        let reference = |source: &Source| match row.source == *source {
+            true => number(row.reference),
+            false => "-".to_owned(),
+        };
+        let ours = [
             number(row.ours),
             difference,
             within,
-        ]);
+            row.kind.name().to_owned(),
+        ];
+        let references = sources.iter().map(reference);
+        rows.row(
+            [row.label.clone()]
+                .into_iter()
+                .chain(references)
+                .chain(ours),
+        );
     }
+    rows.render()
+}
+
+fn as_text(table: &Table) -> String {
+    let number = |value: f64| format!("{value:.*}", table.decimals);
     let unit = match table.unit {
         "" => String::new(),
         unit => format!(", in {unit}"),
     };
-    let mut text = format!("{}{unit}\n\n{}", table.title, rows.render());
+    let mut text = format!("{}{unit}\n\n{}", table.title, rows_as_text(table));
     if !table.also.is_empty() {
-        let mut also = TextTable::new(&["besides", "paper", "ours"]).figures(1..3);
+        let mut also = TextTable::new(&["not judged", "paper", "ours", "ours is a"]).figures(1..3);
         for seen in &table.also {
             let paper = seen.paper.map_or_else(|| "-".to_owned(), number);
-            also.row([seen.label.clone(), paper, number(seen.ours)]);
+            let kind = seen.kind.name().to_owned();
+            also.row([seen.label.clone(), paper, number(seen.ours), kind]);
         }
         text.push('\n');
         text.push_str(&also.render());
@@ -279,11 +312,9 @@ mod tests {
     }
 
     fn table() -> Table {
-        let row = |ours| Row {
-            label: "what there is".to_owned(),
-            paper: 80.0,
-            ours,
-            tolerance: Tolerance::Relative(0.01),
+        let row = |ours| {
+            let (kind, tolerance) = (Kind::Count, Tolerance::Relative(0.01));
+            Row::new(kind, Source::Paper, "what there is", 80.0, ours, tolerance)
         };
         Table {
             title: "Things".to_owned(),
@@ -302,6 +333,30 @@ mod tests {
         assert_eq!(row["paper"], 80.0);
         assert_eq!(row["within"], true);
         assert!(row["label"].is_string() && row["ours"].is_f64() && row["relative_error"].is_f64());
+    }
+
+    /// Only what the paper prints has the key `paper` and stands in the column of that name.
+    #[test]
+    fn a_number_of_ours_is_not_called_the_papers() {
+        let mut table = table();
+        table.rows[1].source = Source::Earlier;
+        table.rows[2].source = Source::Expected;
+        let json = as_json(&table, 1);
+        let keys = ["paper", "expected", "earlier"];
+        for (row, own) in [(0, "paper"), (1, "earlier"), (2, "expected")] {
+            for key in keys {
+                let there = json["rows"][row].get(key).is_some();
+                assert_eq!(there, key == own, "{row} {key}");
+            }
+            assert_eq!(json["rows"][row]["kind"], "count of generated wiring");
+        }
+        assert_eq!(json["kind"], json!(["count of generated wiring"]));
+        let text = as_text(&table);
+        let head = text.lines().find(|line| line.contains("ours")).unwrap();
+        let words: Vec<_> = head.split_whitespace().take(4).collect();
+        assert_eq!(words, ["paper", "expected", "earlier", "ours"], "{text}");
+        table.rows.truncate(1);
+        assert!(!as_text(&table).contains("earlier"));
     }
 
     #[test]

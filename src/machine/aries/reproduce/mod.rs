@@ -5,9 +5,11 @@
 //! | [`crc`] | "RAS" | the check of a set, all error patterns counted |
 //! | [`tables`] | tables 1, 2 and 3 | links and cables of generated dragonflies, counted |
 //! | [`efficiency`] | "Aries Performance" | packets, sets and frames, written and read |
+//! | [`performance`] | "Aries Performance" | routers and links in virtual time |
 
 pub mod crc;
 pub mod efficiency;
+pub mod performance;
 pub mod tables;
 
 use crate::reproduce::Reproduction;
@@ -39,6 +41,11 @@ pub const TABLES: &[Reproduction] = &[
         help: "Flits and payload efficiency of 64-byte puts and gets",
         run: |_| Ok(efficiency::table()),
     },
+    Reproduction {
+        name: "aries-performance",
+        help: "Latency of a hop and global bandwidth, from running routers and links",
+        run: |settings| performance::table(settings.seed, performance::CYCLES),
+    },
 ];
 
 /// Figures that the Cray XC white paper states.
@@ -51,6 +58,17 @@ pub mod stated {
     pub const YEARS_BETWEEN_UNDETECTED: f64 = 7_250.0;
     /// Nodes that share a router.
     pub const NODES_PER_ROUTER: f64 = 4.0;
+    /// What a router-to-router hop adds to latency, and the most that hops of minimal ways do, in
+    /// nanoseconds ("Aries Performance").
+    pub const HOP_NS: f64 = 100.0;
+    /// See [`HOP_NS`].
+    pub const HOPS_NS: f64 = 500.0;
+    /// Peak global bandwidth of a node, in GB/s, and what of it is payload ("Aries Performance").
+    pub const GLOBAL_GBYTES: f64 = 11.7;
+    /// See [`GLOBAL_GBYTES`].
+    pub const PAYLOAD_GBYTES: f64 = 7.5;
+    /// Tiles of a router for links between groups ("Dragonfly Implementation").
+    pub const GLOBAL_TILES: f64 = 10.0;
     /// Network tiles of a router, each with a link ("Aries Router").
     pub const NETWORK_TILES: f64 = 40.0;
     /// Raw bandwidth of a link in one direction, in bytes per second ("Aries Performance").

@@ -3,7 +3,7 @@
 use crate::machine::aries::topology::{
     Dragonfly, DragonflySpec, DragonflySpecError, Generator, Inventory, Shape,
 };
-use crate::reproduce::{Observation, Row, Table, Tolerance};
+use crate::reproduce::{Kind, Observation, Row, Source, Table, Tolerance};
 
 /// Links of an optical cable.
 const CABLE_LINKS: u16 = 4;
@@ -62,7 +62,12 @@ impl Machine {
 
 fn row(label: impl Into<String>, paper: f64, ours: f64) -> Row {
     // Less than one of anything that is counted.
-    Row::new(label, paper, ours, Tolerance::Relative(0.001))
+    let within = Tolerance::Relative(0.001);
+    Row::new(Kind::Count, Source::Paper, label, paper, ours, within)
+}
+
+fn counted(label: impl Into<String>, paper: f64, ours: f64) -> Observation {
+    Observation::new(Kind::Count, label, paper, ours)
 }
 
 /// Table 1: components of a system with full global bandwidth, per group and per node.
@@ -102,12 +107,12 @@ pub fn table1(machine: Machine) -> Result<Table, DragonflySpecError> {
         decimals: 4,
         rows,
         also: vec![
-            Observation::new("nodes of the machine", 92_544.0, nodes),
-            Observation::new("links across a group's middle, green", 384.0, full.green_bisection as f64),
-            Observation::new("links across a group's middle, black", 432.0, full.black_bisection as f64),
-            Observation::new("GB/s across a group's middle, green", 4032.0, twice(full.green_bisection)),
-            Observation::new("global GB/s per node and direction", 11.7, global),
-            Observation::new("of it payload, at 64 B", 7.5, global * EFFICIENCY),
+            counted("nodes of the machine", 92_544.0, nodes),
+            counted("links across a group's middle, green", 384.0, full.green_bisection as f64),
+            counted("links across a group's middle, black", 432.0, full.black_bisection as f64),
+            counted("GB/s across a group's middle, green", 4032.0, twice(full.green_bisection)),
+            counted("global GB/s per node and direction", 11.7, global),
+            counted("of it payload, at 64 B", 7.5, global * EFFICIENCY),
         ],
         assumptions: vec![
             "Run: the links of 241 groups of 6 x 16 routers are generated and counted; three black links between \
@@ -136,7 +141,7 @@ pub fn table2(machine: Machine) -> Result<Table, DragonflySpecError> {
         );
         rows.push(row(label, paper, network.inventory().optical_cables as f64));
         let rules = format!("{groups} groups: configuration rules not kept");
-        seen.push(Observation::new(&rules, 0.0, network.advice().len() as f64));
+        seen.push(counted(&rules, 0.0, network.advice().len() as f64));
     }
     Ok(Table {
         title: "Optical cables (Cray XC white paper, table 2)".into(),

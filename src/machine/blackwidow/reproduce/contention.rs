@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use super::fat_tree::{FatTree, PATHS, TreeCounters, WorstLinks};
 use super::permutation::Permutation;
 use super::torus::{Torus, TorusCounters, TorusLinks};
-use crate::reproduce::{Row, Settings, Table, Tolerance};
+use crate::reproduce::{Kind, Row, Settings, Source, Table, Tolerance};
 use crate::rng::Rng;
 
 /// A line of the paper's table.
@@ -136,7 +136,9 @@ pub fn seen(settings: &Settings<'_>) -> [Seen; LINES.len()] {
 
 /// Puts what was seen for each of [`LINES`] beside what is printed.
 pub fn table(seen: &[Seen; LINES.len()]) -> Table {
-    let row = |label: String, paper, ours| Row::new(label, paper, ours, TOLERANCE);
+    let row = |label: String, paper, ours| {
+        Row::new(Kind::Count, Source::Paper, label, paper, ours, TOLERANCE)
+    };
     let mut rows = Vec::new();
     for (line, seen) in LINES.iter().zip(seen) {
         let means = seen.fat_tree.mean();

@@ -6,7 +6,7 @@
 //! A.
 
 use super::stated;
-use crate::reproduce::{Observation, Row, Table, Tolerance};
+use crate::reproduce::{Kind, Observation, Row, Source, Table, Tolerance};
 
 /// What a network is built with.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -79,12 +79,15 @@ pub fn radix_of(aspect_ratio: f64) -> f64 {
 pub fn table(technology: Technology) -> Table {
     let aspect_ratio = technology.aspect_ratio();
     let best = technology.best_radix();
-    let row = |label, paper, ours| Row::new(label, paper, ours, Tolerance::Relative(0.01));
+    let row = |label, paper, ours| {
+        let (kind, within) = (Kind::Formula, Tolerance::Relative(0.01));
+        Row::new(kind, Source::Paper, label, paper, ours, within)
+    };
     let excess = |radix: f64| {
         let latency = technology.latency_ns(radix);
         100.0 * (latency / technology.latency_ns(best) - 1.0)
     };
-    let also = |label: &str, paper, ours| Observation::new(label, paper, ours);
+    let also = |label: &str, paper, ours| Observation::new(Kind::Formula, label, paper, ours);
     Table {
         title: "Optimal radix (section 7.1)".into(),
         unit: "",

@@ -1,10 +1,11 @@
-//! A subswitch of any degree under the paper's worst-case traffic (section 7.6).
+//! A stand-alone subswitch of any degree under the paper's worst-case traffic (section 7.6): the
+//! chip has none above eight.
 //!
 //! Its parts are the chip's: row buffers and column buffers are [`Pipe`]s of YARC's depths and
 //! wires, outputs are given to packets by [`MatrixArbiter`]s and stay with them to their end, and a
 //! phit moves when the column buffer has a free place. Degrees above eight arbitrate within eights
-//! and then among the eights. One virtual channel carries traffic, as in the paper's figure; the
-//! whole chip beside it is in [`throughput`](super::throughput).
+//! and then among the eights. One virtual channel carries traffic, as in the paper's figure. Up to
+//! eight, a test compares it with the whole chip ([`throughput`](super::throughput)).
 
 use crate::kit::pipe::RING_PLACES;
 use crate::kit::{MatrixArbiter, Pipe, Room};
@@ -30,6 +31,20 @@ pub struct Traffic {
     pub longest: u32,
     /// How an input chooses the outputs.
     pub pattern: OutputChoice,
+}
+
+impl Traffic {
+    /// Phits and output of the next packet of `input`.
+    pub(super) fn next(&self, input: usize, outputs: usize, rng: &mut Rng) -> (u32, usize) {
+        let lengths = u64::from(self.longest - self.shortest) + 1;
+        let phits = self.shortest + rng.below(lengths) as u32;
+        let output = match self.pattern {
+            OutputChoice::Uniform => rng.below(outputs as u64) as usize,
+            OutputChoice::Straight => input,
+            OutputChoice::OneOutput => 0,
+        };
+        (phits, output)
+    }
 }
 
 /// How an input chooses the output of its next packet.
@@ -182,19 +197,14 @@ impl Subswitch {
 
     /// Drives the next phit over an input's row bus, if the row buffer has a free place.
     fn send(&mut self, number: usize, cycle: u32) {
-        let outputs = self.outputs.len() as u64;
         let input = &mut self.inputs[number];
         if input.row.room(cycle, 0) != Room::Open {
             return;
         }
         if input.left == 0 {
-            let lengths = u64::from(self.traffic.longest - self.traffic.shortest) + 1;
-            input.left = self.traffic.shortest + self.rng.below(lengths) as u32;
-            input.sending = match self.traffic.pattern {
-                OutputChoice::Uniform => self.rng.below(outputs) as u8,
-                OutputChoice::Straight => number as u8,
-                OutputChoice::OneOutput => 0,
-            };
+            let (phits, output) = self.traffic.next(number, self.outputs.len(), &mut self.rng);
+            input.left = phits;
+            input.sending = output as u8;
         }
         input.left -= 1;
         let (place, _) = input.row.write(cycle);

@@ -1,18 +1,21 @@
 //! A whole YARC under the paper's worst-case traffic (section 7.6): all that comes in by the ports
 //! of one row leaves by the ports of one column, so that it "turns the corner" at a single
-//! subswitch.
+//! subswitch. Where p ports of the row send to p of the column, the other inputs and outputs of the
+//! 8x8 subswitch are idle, and it is one of p x p.
 
 use phitwire_framing::yarc::crc16::PacketCrc;
 use phitwire_framing::yarc::packet::{EopStatus, Head, Vc, second_phit};
 use phitwire_framing::yarc::phit::{Phit, PhitKind};
 
+use super::subswitch::Traffic;
 use crate::machine::blackwidow::route::registers::ChipRegisters;
 use crate::machine::blackwidow::router::{Core, Ports};
 use crate::rng::Rng;
 
 const ROW: usize = 3;
 const COLUMN: usize = 5;
-const TILES: usize = 8;
+/// Tiles of a row or column: the largest degree.
+pub(super) const TILES: usize = 8;
 /// Phits that an input queue is kept at: more than the stages behind it take before they are told.
 const QUEUE_PHITS: usize = 64;
 
@@ -20,17 +23,18 @@ const QUEUE_PHITS: usize = 64;
 struct SaturatedRow {
     queues: [std::collections::VecDeque<Phit>; TILES],
     delivered: u64,
-    packet_phits: usize,
+    degree: usize,
+    traffic: Traffic,
     rng: Rng,
 }
 
 impl SaturatedRow {
-    /// Fills the queue of a port of the row with packets to any port of the column; phits added.
+    /// Fills the queue of a port of the row with packets to ports of the column; phits added.
     fn refill(&mut self, lane: usize) -> u32 {
         let before = self.queues[lane].len();
         while self.queues[lane].len() < QUEUE_PHITS {
-            let row = self.rng.below(TILES as u64) as usize;
-            let packet = packet((row * TILES + COLUMN) as u16, self.packet_phits);
+            let (phits, row) = self.traffic.next(lane, self.degree, &mut self.rng);
+            let packet = packet((row * TILES + COLUMN) as u16, phits as usize);
             self.queues[lane].extend(packet);
         }
         (self.queues[lane].len() - before) as u32
@@ -85,19 +89,26 @@ fn packet(dest: u16, phits: usize) -> impl Iterator<Item = Phit> {
     packet.into_iter()
 }
 
-/// Phits per cycle and output of the column, with packets of one length, measured over `cycles`.
-pub(super) fn throughput(packet_phits: usize, cycles: u32, rng: Rng) -> f64 {
+/// Phits per cycle and output of the column, from `degree` ports of the row to as many of the
+/// column, measured over `cycles`.
+///
+/// # Panics
+/// If a row has no such degree, or packets are shorter than 4 phits.
+pub(super) fn throughput(degree: usize, traffic: Traffic, cycles: u32, rng: Rng) -> f64 {
+    assert!((1..=TILES).contains(&degree), "degree {degree}");
+    assert!(traffic.shortest >= 4, "the chip has no shorter packets");
     let mut core = Core::new(ChipRegisters::flat());
     let mut links = SaturatedRow {
         queues: Default::default(),
         delivered: 0,
-        packet_phits,
+        degree,
+        traffic,
         rng,
     };
     let mut run = |cycles: u32| {
         let before = links.delivered;
         for _ in 0..cycles {
-            for lane in 0..TILES {
+            for lane in 0..degree {
                 match links.refill(lane) {
                     0 => {}
                     phits => core.arrived(ROW * TILES + lane, 0, phits),
@@ -108,5 +119,5 @@ pub(super) fn throughput(packet_phits: usize, cycles: u32, rng: Rng) -> f64 {
         links.delivered - before
     };
     run(1_000);
-    run(cycles) as f64 / (f64::from(cycles) * TILES as f64)
+    run(cycles) as f64 / (f64::from(cycles) * degree as f64)
 }

@@ -313,3 +313,7 @@ pub const fn nth_set_bit(mask: u64, mut n: u32) -> u8 {
 #[cfg(test)]
 #[path = "tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "hash_tests.rs"]
+mod hash_tests;

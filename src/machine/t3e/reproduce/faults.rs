@@ -7,7 +7,7 @@
 
 use super::sizes::torus;
 use crate::machine::t3e::route::faults::{Scheme, break_any, lost_pairs};
-use crate::reproduce::{Row, Table, Tolerance};
+use crate::reproduce::{Kind, Row, Source, Table, Tolerance};
 use crate::rng::Rng;
 
 /// Draws that the figures compared with are averages of.
@@ -63,6 +63,8 @@ fn table_of(all: &[Lost; 5], draws: usize) -> Table {
             let tolerance = ((4.0 * scatter + digit) * 100.0).ceil() / 100.0;
             let label = format!("{links} broken, {}", scheme.name());
             rows.push(Row::new(
+                Kind::Count,
+                Source::Earlier,
                 label,
                 expected,
                 mean,
@@ -78,8 +80,8 @@ fn table_of(all: &[Lost; 5], draws: usize) -> Table {
         rows,
         also: Vec::new(),
         assumptions: vec![
-            "The paper has no such figures. In their column stand averages of 30 draws that were computed for \
-             this project beforehand, with other random numbers."
+            "The paper has no such figures. Under \"earlier\" stand averages of 30 draws that another program computed \
+             for this project, with other random numbers."
                 .into(),
             format!(
                 "Run: {draws} draws of so many broken links, both directions of each; for every ordered pair all \
@@ -107,13 +109,12 @@ fn between_schemes(all: &[Lost; 5]) -> Vec<Row> {
         let losing = draws().filter(|lost| lost[at] > lost[at - 1]).count();
         let label = |what| format!("draws in which {} {what} a pair", scheme.name());
         let (saves, loses) = (label("saves"), label("loses"));
-        rows.push(Row::new(saves, 1.0, saving as f64, Tolerance::AtLeast));
-        rows.push(Row::new(
-            loses,
-            0.0,
-            losing as f64,
-            Tolerance::Absolute(0.0),
-        ));
+        let row = |label, expected, draws: usize, within| {
+            let (kind, source) = (Kind::Count, Source::Expected);
+            Row::new(kind, source, label, expected, draws as f64, within)
+        };
+        rows.push(row(saves, 1.0, saving, Tolerance::AtLeast));
+        rows.push(row(loses, 0.0, losing, Tolerance::Absolute(0.0)));
     }
     rows
 }

@@ -13,7 +13,7 @@ use crate::machine::t3e::route::clocks::Corners;
 use crate::machine::t3e::route::walk;
 use crate::machine::t3e::router::RouterRegisters;
 use crate::machine::t3e::topology::{Routes, Torus};
-use crate::reproduce::{Observation, Row, Settings, Table, Tolerance};
+use crate::reproduce::{Kind, Observation, Row, Settings, Source, Table, Tolerance};
 use crate::rng::Rng;
 
 /// A size of the machine, and average and maximum round trips in clocks.
@@ -134,21 +134,24 @@ fn table_of(sizes: &[Size], seen: &[Seen], most: u32) -> Table {
         };
         let label = |what| format!("{nodes} PEs, {size}: {what}{sampled}");
         let (ours, longest) = (seen.average, seen.maximum as f64);
-        rows.push(Row::new(label("average"), average, ours, tolerance));
-        rows.push(Row::new(
-            label("maximum"),
-            maximum,
-            longest,
-            Tolerance::Absolute(0.0),
-        ));
+        let row = |what, earlier, ours, within| {
+            let (kind, source) = (Kind::Running, Source::Earlier);
+            Row::new(kind, source, label(what), earlier, ours, within)
+        };
+        let exact = Tolerance::Absolute(0.0);
+        rows.push(row("average", average, ours, tolerance));
+        rows.push(row("maximum", maximum, longest, exact));
         for (what, clocks) in [("average", ours), ("maximum", longest)] {
             let label = format!("{nodes} PEs: {what}, in us");
-            also.push(Observation::new(label, None, clocks * CLOCK_NS / 1_000.0));
+            let us = clocks * CLOCK_NS / 1_000.0;
+            also.push(Observation::new(Kind::Running, label, None, us));
         }
         differing += seen.differing;
         ways += 2 * u64::from(seen.pairs);
     }
     rows.push(Row::new(
+        Kind::Running,
+        Source::Expected,
         format!("ways, of {ways}, that took other times than table 2 adds up to"),
         0.0,
         differing as f64,
@@ -167,7 +170,7 @@ fn table_of(sizes: &[Size], seen: &[Seen], most: u32) -> Table {
                  adapt. Times are those of first flits, from the input of the source's router to the \
                  processor, there and back; what the processor does between counts nothing."
             ),
-            "The picture of figure 7 is missing in the text that we have. What stands in its column was \
+            "The picture of figure 7 is missing in the text that we have. What stands under \"earlier\" was \
              computed for this project from table 2: ten clocks at each end, three or six in each router \
              between them, minimal routes in direction order, uniform destinations without the source."
                 .into(),

@@ -5,7 +5,7 @@ use super::harness::{Harness, Passage};
 use super::sizes::torus;
 use crate::machine::t3e::format::Command;
 use crate::machine::t3e::router::PROCESSOR;
-use crate::reproduce::{Row, Table, Tolerance};
+use crate::reproduce::{Kind, Row, Source, Table, Tolerance};
 
 /// Nanoseconds of a clock of 75 MHz.
 pub const CLOCK_NS: f64 = 40.0 / 3.0;
@@ -87,18 +87,12 @@ fn table_of(seen: &[(Action, u64)]) -> Table {
         let alike = first.filter(|first| times.all(|(_, clocks)| clocks == first));
         let ours = alike.map_or(f64::NAN, |clocks| clocks as f64);
         let label = |unit| format!("{label}, {unit}");
-        rows.push(Row::new(
-            label("clocks"),
-            clocks,
-            ours,
-            Tolerance::Absolute(0.0),
-        ));
-        rows.push(Row::new(
-            label("ns"),
-            ns,
-            ours * CLOCK_NS,
-            Tolerance::Absolute(0.5),
-        ));
+        let row = |unit, paper, ours, most| {
+            let (kind, within) = (Kind::Running, Tolerance::Absolute(most));
+            Row::new(kind, Source::Paper, label(unit), paper, ours, within)
+        };
+        rows.push(row("clocks", clocks, ours, 0.0));
+        rows.push(row("ns", ns, ours * CLOCK_NS, 0.5));
     }
     Table {
         title: "Router fall-through latencies (T3E paper, table 2)".into(),

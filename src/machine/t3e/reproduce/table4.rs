@@ -4,7 +4,7 @@ use super::harness::{Harness, Stream, Transfer};
 use super::sizes::torus;
 use crate::machine::t3e::format::Command;
 use crate::machine::t3e::pe::E_REGISTERS;
-use crate::reproduce::{Observation, Row, Table, Tolerance};
+use crate::reproduce::{Kind, Observation, Row, Source, Table, Tolerance};
 
 /// Payload of a link whose every flit is a word of data: 8 bytes 75 million times a second.
 pub const PEAK_MB_PER_S: f64 = 600.0;
@@ -95,6 +95,8 @@ pub fn table(window: Window) -> Result<Table, String> {
             let ours = PEAK_MB_PER_S * words / clocks;
             let label = |unit| format!("{label}, {way}, {unit}");
             rows.push(Row::new(
+                Kind::Running,
+                Source::Paper,
                 label("MB/s"),
                 paper,
                 ours,
@@ -103,6 +105,7 @@ pub fn table(window: Window) -> Result<Table, String> {
             // Efficiencies say the same once more, in whole percents.
             let part = |mb_per_s: f64| 100.0 * mb_per_s / PEAK_MB_PER_S;
             also.push(Observation::new(
+                Kind::Running,
                 label("%"),
                 part(paper).round(),
                 part(ours),
@@ -110,6 +113,8 @@ pub fn table(window: Window) -> Result<Table, String> {
         }
     }
     rows.push(Row::new(
+        Kind::Running,
+        Source::Expected,
         "words above what a link can carry, in the worst case",
         0.0,
         above,
