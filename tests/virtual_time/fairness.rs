@@ -131,8 +131,9 @@ fn cases() -> Vec<Case> {
             groups,
         });
     };
-    let ranges =
-        |all: &[core::ops::Range<usize>]| all.iter().cloned().map(Vec::from_iter).collect();
+    let ranges = |all: &[core::ops::Range<usize>]| -> Vec<Vec<usize>> {
+        all.iter().cloned().map(Vec::from_iter).collect()
+    };
     for links in LINKS {
         for grain in GRAINS {
             let options = minimal(grain);
