@@ -149,6 +149,7 @@ pub struct Observation {
 }
 
 impl Observation {
+    /// A value without a tolerance.
     pub fn new(
         kind: Kind,
         label: impl Into<String>,

@@ -176,7 +176,7 @@ mod tests {
         let links = before.links();
         assert_eq!((links.frames_sent, links.retransmitted_packets), (100, 4));
         let after = Work::of(&stats(290, 280, 9));
-        let mut work = after.since(&before);
+        let mut work = after.clone().since(&before);
         work.add(&Work::of(&json!({"port12.tx_frames": 0})));
         let links = work.links();
         assert_eq!(links.frames_sent, 200);

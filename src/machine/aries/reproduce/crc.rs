@@ -109,7 +109,7 @@ fn undetected_six(syndromes: &[u32]) -> u64 {
 /// Patterns of six flipped bits, all before the tenth flit, that a check with these syndromes misses:
 /// the first `most` of them.
 fn missed_six(syndromes: &[u32], most: usize) -> Vec<[usize; 6]> {
-    let mut first = vec![None; 1 << crc20::BITS];
+    let mut first: Vec<Option<[usize; 3]>> = vec![None; 1 << crc20::BITS];
     let mut missed = Vec::new();
     let bits = TENTH_AT.start * 8;
     for i in 0..bits {

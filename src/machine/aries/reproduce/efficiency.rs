@@ -13,7 +13,7 @@ use phitwire_framing::aries::packet::{Command, MAX_DATA, Request, Response, Stat
 use phitwire_framing::aries::set::{ControlSet, DATA_FLITS, DataSet, SET_BYTES, Set, Tail};
 use phitwire_framing::carrier::frame::{FrameHeader, LinkEnd};
 
-use crate::reproduce::{Kind, Observation, Row, Source, Table, Tolerance};
+use crate::reproduce::{Kind as Evidence, Observation, Row, Source, Table, Tolerance};
 
 /// Transactions: as many as fill whole sets, 9 x 100.
 const TRANSACTIONS: usize = 900;
@@ -193,11 +193,11 @@ pub fn table() -> Table {
     let puts = run(Kind::Put).unwrap_or_default();
     let gets = run(Kind::Get).unwrap_or_default();
     let row = |label, paper, ours| {
-        let (kind, exact) = (Kind::Codec, Tolerance::Absolute(0.0));
+        let (kind, exact) = (Evidence::Codec, Tolerance::Absolute(0.0));
         Row::new(kind, Source::Paper, label, paper, ours, exact)
     };
     let per = |flits: usize| flits as f64 / TRANSACTIONS as f64;
-    let also = |label, ours| Observation::new(Kind::Codec, label, None, ours);
+    let also = |label, ours| Observation::new(Evidence::Codec, label, None, ours);
     Table {
         title: "Payload efficiency of 64-byte transfers (white paper, Aries Performance)".into(),
         unit: "",

@@ -264,7 +264,7 @@ mod tests {
         for row in outside {
             let differs = ["np=2", "np=4", "np=8", "np=16"];
             assert!(differs.iter().any(|np| row.label.ends_with(np)), "{row:?}");
-            assert!(row.ours > row.paper, "{row:?}");
+            assert!(row.ours > row.reference, "{row:?}");
         }
     }
 

@@ -12,7 +12,7 @@ use crate::nic::Incarnation;
 use crate::node::Node as _;
 use crate::packets::Packet as _;
 use crate::packets::transfer::{Kind, Transfer};
-use crate::reproduce::{Kind, Row, Source, Table, Tolerance};
+use crate::reproduce::{Kind as Evidence, Row, Source, Table, Tolerance};
 use crate::time::{Duration, Time};
 
 /// Transfers of each kind.
@@ -182,7 +182,7 @@ pub fn table() -> Result<Table, String> {
         let ours = [length(&pair.frames[0]), length(&pair.frames[1])];
         for (what, (paper, ours)) in ["request", "response"].iter().zip(paper.iter().zip(ours)) {
             let label = format!("{label}, {what}");
-            let (kind, exact) = (Kind::Running, Tolerance::Absolute(0.0));
+            let (kind, exact) = (Evidence::Running, Tolerance::Absolute(0.0));
             rows.push(Row::new(kind, Source::Paper, label, *paper, ours, exact));
         }
     }
