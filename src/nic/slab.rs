@@ -191,8 +191,14 @@ impl<E: Entry> Slab<E> {
         self.periods.number() as u32
     }
 
-    /// When there are slots again, if none is left now in some region.
+    /// When there are slots again, if none is left now.
     pub(crate) fn opens(&self) -> Option<Time> {
+        let is_full = (0..self.regions.len()).all(|region| !self.has_slot_in(region));
+        is_full.then(|| self.periods.ends())
+    }
+
+    /// When there are slots in all regions again, if one has none now.
+    fn all_open(&self) -> Option<Time> {
         let is_full = (0..self.regions.len()).any(|region| !self.has_slot_in(region));
         is_full.then(|| self.periods.ends())
     }
@@ -326,7 +332,7 @@ impl<E: Entry> Slab<E> {
     /// When the next request has waited for `timeout`, or when there are slots again.
     pub(crate) fn next_deadline(&self, timeout: Duration) -> Option<Time> {
         let timed_out = self.times_out(timeout).map(|(at, _)| at);
-        [timed_out, self.opens()].into_iter().flatten().min()
+        [timed_out, self.all_open()].into_iter().flatten().min()
     }
 
     /// Times out the longest-waiting request if it was posted at `limit` or before.

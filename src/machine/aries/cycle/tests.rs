@@ -150,10 +150,7 @@ fn every_mode_keeps_the_rules() {
             // Replies to deterministic requests are adaptive.
             match routing {
                 mode if mode.is_deterministic() && config.traffic.request_reply => {
-                    assert!(
-                        (share > 0.4) == mode.is_non_minimal() && share < 0.6,
-                        "{share}"
-                    );
+                    assert_eq!(share > 0.4, mode.is_non_minimal(), "{mode:?}: {share}");
                 }
                 Routing::Minimal | Routing::Ordered | Routing::MinHash => assert_eq!(share, 0.0),
                 Routing::Valiant | Routing::OrderedNonMinimal | Routing::NminHash => {
@@ -325,7 +322,7 @@ fn blue_links(topology: &Dragonfly) -> Vec<usize> {
 
 /// A run of some 9 us in which these faults happen, with any number of partitions.
 fn broken(topology: &Dragonfly, faults: &[String], encoded: bool) -> Report {
-    let mut config = config(200_000, Routing::Adaptive0);
+    let mut config = config(200_000, Routing::Adaptive2);
     config.faults = faults.iter().map(|fault| fault.parse().unwrap()).collect();
     let run = |partitions, grain| {
         let mut config = config.clone();
@@ -397,7 +394,7 @@ fn over_encoded_links_a_cut_costs_time_and_no_packet() {
 fn encoded_links_carry_what_direct_ones_do() {
     let topology = dragonfly(3, 2, 2, 1, 2);
     for (grain, reply) in [(Grain::Flit, false), (Grain::Packet, true)] {
-        let mut config = config(150_000, Routing::Adaptive0);
+        let mut config = config(150_000, Routing::Adaptive3);
         config.aries.grain = grain;
         config.traffic.request_reply = reply;
         let direct = run(&topology, &config, 1);

@@ -1,9 +1,9 @@
 //! Requests that wait for their response, by packet id.
 //!
 //! A packet id has 12 bits and a NIC has up to 1,024 packets outstanding (white paper, "Aries
-//! Performance"). Every id is a [slot](crate::nic::slab). The lower half serves every mode but the
-//! hashed ones, so that about half of it rests; the upper half serves these, by the hash of the
-//! cache line, and adaptive requests once the lower half is used up. What a response must name is the id and the [period](crate::nic::periods) in which the
+//! Performance"), so that three ids of four rest. Every id is a [slot](crate::nic::slab). The
+//! upper half serves the hashed modes, by the hash of the cache line, the lower one those in order,
+//! and both of them the adaptive ones. What a response must name is the id and the [period](crate::nic::periods) in which the
 //! request was posted: the echo, of five bits, tells 32 of them apart.
 
 use phitwire_framing::aries::flit::{Lines, NodeId, Routing};
@@ -27,6 +27,9 @@ pub(crate) const RESERVED_FOR_USERS: u32 = 16;
 
 /// The regions of the ids: those without a hash, then one for each hash.
 const REGIONS: usize = 1 + Lines::HASHES as usize;
+
+/// Turns in which adaptive requests take ids of all regions, as many of each as it has.
+const TURNS: usize = 2 * Lines::HASHES as usize;
 
 const fn region_of(id: u32) -> usize {
     match Lines::of(id as u16) {
@@ -169,6 +172,8 @@ pub(crate) struct Outstanding {
     capacity: u32,
     /// Waiting requests of users.
     users: u32,
+    /// Requests begun.
+    turn: usize,
 }
 
 /// The echo of a period.
@@ -191,6 +196,7 @@ impl Outstanding {
             slab: Slab::in_regions(IDS.into(), Pending::NONE, periods, (REGIONS, region_of)),
             capacity,
             users: 0,
+            turn: 0,
         }
     }
 
@@ -201,13 +207,12 @@ impl Outstanding {
         if routing.is_hashed() {
             return Some(1 + usize::from(Lines::hash(address))).filter(has);
         }
-        // The id says nothing about the way of an adaptive packet.
-        let regions = if routing.is_deterministic() {
-            1
-        } else {
-            REGIONS
-        };
-        (0..regions).find(has)
+        if routing.is_deterministic() {
+            return Some(0).filter(has);
+        }
+        // The id says nothing about the way of an adaptive packet: all ids serve in turn.
+        let region = (self.turn % TURNS).saturating_sub(TURNS - REGIONS);
+        Some(region).filter(has).or_else(|| (0..REGIONS).find(has))
     }
 
     /// Whether a request with that mode and address finds an id, where
@@ -247,6 +252,7 @@ impl Outstanding {
         let region = self.region(routing, pending.offset);
         let begun = region.and_then(|region| self.slab.begin_in(region, pending));
         let (index, period) = begun.expect("an id was asked for");
+        self.turn = self.turn.wrapping_add(1);
         self.users += u32::from(pending.asker.is_user());
         (PacketId(index as u16), echo_of(period))
     }
