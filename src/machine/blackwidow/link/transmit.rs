@@ -11,7 +11,7 @@ use crate::link::LinkCounters;
 use crate::link::config::{LinkConfig, LinkProfile};
 use crate::link::outgoing::Outgoing;
 use crate::link::pacing::LineClock;
-use crate::time::Time;
+use crate::time::{Duration, Time};
 
 /// Phits sent after a time-out until something is acknowledged: at least three whole packets.
 const PROBATION_PHITS: u64 = 64;
