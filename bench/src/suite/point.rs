@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::Ending;
 use super::options::{Benchmark, Common, PairOptions, SetOptions, SizeRange};
 use crate::msgrate::{
-    Lab, Member, Op, Options as RateOptions, PatternName, Plan, RateResult, RealClock, Role,
+    Lab, Member, Op, Options as RateOptions, GapsName, PatternName, Plan, RateResult, RealClock, Role,
     RunError, ask, measure,
 };
 
@@ -272,7 +272,7 @@ impl Wish {
             lab: common.lab.clone(),
             from: self.from,
             to: self.to,
-            pattern: PatternName::Uniform,
+            pattern: GapsName, PatternName::Uniform,
             hot: Vec::new(),
             hot_percent: 20,
             op: self.op,
@@ -281,6 +281,7 @@ impl Wish {
             window: Some(self.window),
             client: false,
             rate: None,
+            gaps: GapsName::Even,
             seconds: common.iterations.is_none().then_some(common.seconds),
             count: common.iterations,
             seed: 1,
