@@ -23,7 +23,7 @@ mod work;
 pub(crate) use claim::holder;
 pub use claim::{ClaimError, claim};
 pub use lab::{ControlLab, Lab, LabError, Member, ProcessState, Role, ask};
-pub use options::{Op, Options, PatternName, RoutingName};
+pub use options::{GapsName, Op, Options, PatternName, RoutingName};
 pub use outcome::{Ends, LatencyUs, Pace, RateResult};
 pub use plan::Plan;
 pub use processes::Fates;

@@ -7,8 +7,8 @@ use serde::Serialize;
 use super::Ending;
 use super::options::{Benchmark, Common, PairOptions, SetOptions, SizeRange};
 use crate::msgrate::{
-    Lab, Member, Op, Options as RateOptions, GapsName, PatternName, Plan, RateResult, RealClock, Role,
-    RunError, ask, measure,
+    GapsName, Lab, Member, Op, Options as RateOptions, PatternName, Plan, RateResult, RealClock,
+    Role, RunError, ask, measure,
 };
 
 /// Largest message of the default sizes between two, where messages can be as large.
@@ -272,7 +272,7 @@ impl Wish {
             lab: common.lab.clone(),
             from: self.from,
             to: self.to,
-            pattern: GapsName, PatternName::Uniform,
+            pattern: PatternName::Uniform,
             hot: Vec::new(),
             hot_percent: 20,
             op: self.op,
