@@ -7,8 +7,8 @@ use serde::Serialize;
 use super::Ending;
 use super::options::{Benchmark, Common, PairOptions, SetOptions, SizeRange};
 use crate::msgrate::{
-    Lab, Member, Op, Options as RateOptions, PatternName, Plan, RateResult, RealClock, Role,
-    RunError, ask, measure,
+    GapsName, Lab, Member, Op, Options as RateOptions, PatternName, Plan, RateResult, RealClock,
+    Role, RunError, ask, measure,
 };
 
 /// Largest message of the default sizes between two, where messages can be as large.
@@ -281,7 +281,7 @@ impl Wish {
             window: Some(self.window),
             client: false,
             rate: None,
-            gaps: crate::msgrate::GapsName::Even,
+            gaps: GapsName::Even,
             seconds: common.iterations.is_none().then_some(common.seconds),
             count: common.iterations,
             seed: 1,
