@@ -48,10 +48,10 @@ unharmed() {
     before=$(downs)
     long_rate "$file" --rate 2000 --window 64 &
     runner=$!
-    under_way nic0
+    under_way nic0 200
     for seconds in "${@:3}"; do
         frozen "$how" "$which" "$seconds"
-        under_way nic0
+        under_way nic0 200
     done
     told_to_end "$runner"
     check "$LAB, $how, $which, ${*:3} s: nothing is lost or timed out" \
