@@ -190,8 +190,8 @@ impl<E: Entry> Slab<E> {
     fn present(&self) -> u32 {
         self.periods.number() as u32
     }
-
     /// When there are slots again, if none is left now.
+    #[cfg(test)]
     pub(crate) fn opens(&self) -> Option<Time> {
         let is_full = (0..self.regions.len()).all(|region| !self.has_slot_in(region));
         is_full.then(|| self.periods.ends())
