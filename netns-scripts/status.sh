@@ -41,9 +41,9 @@ nodes_of() {
 }
 
 answers_of() {
-    local command=phitwire
-    [[ -z ${PHITWIRE_BIN_DIR:-} ]] || command=$PHITWIRE_BIN_DIR/phitwire
-    timeout 60 "$command" ctl --lab "$1" all links --json 2>/dev/null || true
+    local phitwire=phitwire
+    [[ -z ${PHITWIRE_BIN_DIR:-} ]] || phitwire=$PHITWIRE_BIN_DIR/phitwire
+    timeout 60 "$phitwire" ctl --lab "$1" all links --json 2>/dev/null || true
 }
 
 links_of() {
