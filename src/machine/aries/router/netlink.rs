@@ -19,9 +19,7 @@ mod to_nics;
 
 use super::grain::Items;
 use super::pace::Pace;
-use super::pipeline::{
-    FIRST_PROCESSOR_TILE, NETLINK_INPUT_FLITS, NETLINK_OUTPUT_FLITS, PAIR_TILES,
-};
+use super::pipeline::{FIRST_PROCESSOR_TILE, NETLINK_INPUT_FLITS, PAIR_TILES};
 use super::pool::{Fifo, Item, Pool, Slot};
 use super::tiles::{NIC_ARRIVALS, Ports, Tiles};
 use crate::kit::below;

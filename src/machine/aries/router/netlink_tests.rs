@@ -16,10 +16,9 @@ const PACED_GRAINS: [(Grain, RouterClock); 2] = [GRAINS[0], GRAINS[1]];
 const GREEN: usize = 0;
 
 fn bench_of(grain: Grain) -> Bench {
-    Bench {
-        packets_whole: grain == Grain::Packet,
-        ..Bench::default()
-    }
+    let mut bench = Bench::default();
+    bench.packets_whole = grain == Grain::Packet;
+    bench
 }
 
 /// 2.56 flits per cycle, which are more than its half of the pair's four tiles.
