@@ -107,7 +107,10 @@ impl DirectLinks<Aries> for Nodes<'_> {
 
     fn connect(&self, router: &mut DirectRouter, port: usize, slot: u32, link: usize) {
         let kind = self.kind(link).unwrap_or(PortKind::Green);
-        let pace = Pace::of_port(self.topology.settings.own.rate_of(kind));
+        let pace = match kind {
+            PortKind::Processor => Pace::NIC,
+            kind => Pace::of_port(self.topology.settings.own.rate_of(kind)),
+        };
         router.connect(port, slot, self.options.cycles(kind), pace);
     }
 }
