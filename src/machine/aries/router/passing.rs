@@ -192,7 +192,7 @@ impl<I: Items> Tiles<I> {
         debug_assert!(taken == length, "as many flits as were announced are there");
         packet[0] = head.with_vc(vc).with_non_minimal(way.non_minimal).flit();
         io.push_packet(output, packet);
-        self.count(kind);
+        self.count(kind, way.non_minimal);
         self.inputs.popped |= 1 << port;
         self.columns.pushed |= 1 << output;
         self.loads.pass(output);
