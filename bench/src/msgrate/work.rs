@@ -59,7 +59,7 @@ impl Sum {
             (Some((_, "tx_frames")), _) => Self::FramesSent,
             (Some((_, "rx_data_frames" | "rx_training_frames")), _) => Self::FramesTaken,
             (None, "minimal_decisions") => Self::Minimal,
-            (None, "non_minimal_decisions") => Self::NonMinimal,
+            (None, "non_minimal_decisions" | "fallback_up_decisions") => Self::NonMinimal,
             (None, "diverted_decisions") => Self::Diverted,
             (None, "returned_decisions") => Self::Returned,
             (None, "loop.stood_still_ms") => Self::StoodStillMs,

@@ -84,18 +84,3 @@ fn a_bias_against_minimal_ways_is_seen_on_thin_networks() {
 fn thin() -> [Dragonfly; 2] {
     [dragonfly(3, 2, 2, 1, 2), dragonfly(4, 2, 2, 2, 4)]
 }
-
-/// The lines of one pair spread over the ways that the ordered mode has one of.
-#[test]
-fn hashed_modes_use_more_ways_than_the_ordered_one() {
-    let topology = dragonfly(9, 1, 4, 2, 5);
-    let accepted = |mode| {
-        let all = (1..=3).map(|seed| {
-            let report = measured(&topology, "permutation", 500_000, mode, seed);
-            report.accepted_load
-        });
-        all.sum::<f64>()
-    };
-    let [ordered, hashed] = [Routing::Ordered, Routing::MinHash].map(accepted);
-    assert!(hashed > 1.02 * ordered, "{hashed} {ordered}");
-}

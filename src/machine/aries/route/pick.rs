@@ -97,11 +97,8 @@ impl Routes {
                 let way = if goes_up { up } else { down };
                 Some(phase.decision(way, goes_up || is_root, false))
             }
-            (Some(way), None) => {
-                let instead = phase.is_up && !is_root;
-                Some(phase.decision(way, is_root, instead))
-            }
-            (None, Some((way, _))) => Some(phase.decision(way, true, !phase.is_up)),
+            (Some(way), None) => Some(phase.decision(way, is_root, false)),
+            (None, Some((way, _))) => Some(phase.decision(way, true, phase.at_source)),
             (None, None) => None,
         }
     }

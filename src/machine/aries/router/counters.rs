@@ -26,6 +26,8 @@ counters! {
         /// Packets that had to take the other kind of way than they would have: no live port of
         /// their own kind.
         fallback_decisions,
+        /// Those of them that went a non-minimal way.
+        fallback_up_decisions,
         /// Packets to a NIC of this router.
         eject_decisions,
         /// Packets swallowed: no table names a port for them.

@@ -300,7 +300,7 @@ impl<I: Items> Tiles<I> {
         let Some(item) = self.take(tile, vc, slot, io) else {
             return self.ran_dry(tile, vc);
         };
-        self.count(kind);
+        self.count(kind, way.non_minimal);
         self.loads.commit(output, head.length());
         self.send_to_row(id, item);
         if self.watch.is_some() {
@@ -338,8 +338,9 @@ impl<I: Items> Tiles<I> {
     }
 
     #[inline]
-    pub(super) fn count(&mut self, kind: Choice) {
+    pub(super) fn count(&mut self, kind: Choice, up: bool) {
         let counters = &mut self.counters;
+        counters.fallback_up_decisions += u64::from(up && kind == Choice::Fallback);
         *match kind {
             Choice::Transit => return,
             Choice::Eject => &mut counters.eject_decisions,
