@@ -381,7 +381,9 @@ pub(super) fn view(
         // Over all routers: those that another router than their source's sent another way are of
         // the way that they went.
         choices: {
-            let went_up = counters.diverted_decisions.wrapping_sub(counters.returned_decisions);
+            let went_up = counters
+                .diverted_decisions
+                .wrapping_sub(counters.returned_decisions);
             let up = counters.non_minimal_decisions + counters.fallback_up_decisions;
             [
                 counters.minimal_decisions.wrapping_sub(went_up),
