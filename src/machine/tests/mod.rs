@@ -211,6 +211,7 @@ fn every_table_and_generator_has_the_name_of_its_machine_or_its_network() {
         "aries-table3",
         "aries-crc",
         "aries-efficiency",
+        "aries-performance",
         "t3e-table1",
         "t3e-table2",
         "t3e-table3",

@@ -25,7 +25,9 @@ fn share(report: &Report) -> f64 {
     report.other_ways.expect("routers choose").1
 }
 
-/// Four routers of a group send everything to the next one: mode 0 diverts most, mode 3 least.
+/// Four routers of a group send everything to the next one: mode 0 diverts most, mode 3 least. They
+/// offer 4.3 flits per cycle (1.075 of a NIC's 2.56 each), between the 1.6 that two blue links take and
+/// the 6.4 that all eight do: where all queues are full no bias shows.
 #[test]
 fn modes_divert_in_the_order_of_their_names() {
     let topology = dragonfly(5, 1, 4, 1, 2);
@@ -34,7 +36,7 @@ fn modes_divert_in_the_order_of_their_names() {
             share(&measured(
                 &topology,
                 "group-adversarial",
-                600_000,
+                420_000,
                 mode,
                 seed,
             ))

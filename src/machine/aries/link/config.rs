@@ -120,9 +120,9 @@ impl AriesLinkConfig {
     /// # Errors
     /// [`LinkConfigError::OutOfRange`], for a rate that is not Aries' too.
     pub fn new(link: LinkConfig, sets: SetProfile) -> Result<Self, LinkConfigError> {
-        if !rates::ALL.contains(&link.rate()) {
+        if !rates::OF_LINKS.contains(&link.rate()) {
             let (value, min) = (link.rate().code().into(), rates::G14_0.code().into());
-            let max = rates::G12_5.code().into();
+            let max = rates::NIC.code().into();
             return Err(LinkConfigError::OutOfRange {
                 field: "rate",
                 value,

@@ -261,7 +261,13 @@ fn blocks_go_on_to_others_when_one_target_is_gone() {
     let report = pair.nics[0].traffic_report(None).unwrap();
     assert_eq!(report.phase, RunPhase::Done, "{report:?}");
     assert_eq!(report.sent, 200, "{report:?}");
-    assert_eq!(report.timed_out, 8, "each of its addresses once");
+    // Blocks that were partly out cost the target an address each; those that only waited behind them
+    // fail with them and give their addresses back. So each round of up to eight blocks, then seven and
+    // so on, leaves at least one address less.
+    let most = (1..=8).sum();
+    assert!((8..=most).contains(&report.timed_out), "{report:?}");
+    assert_eq!(report.sent, report.acknowledged + report.timed_out);
+    assert_eq!(report.refused + report.corrupted, 0, "{report:?}");
 }
 
 #[test]

@@ -106,15 +106,20 @@ fn undetected_six(syndromes: &[u32]) -> u64 {
     triples.iter().map(|n| choose_two(*n)).sum::<u64>() / 10
 }
 
+/// How far apart bits are taken one after the other; prime to the bits before the tenth flit, so that
+/// each is taken once, and the first ones come from all parts of a set.
+const STRIDE: usize = 197;
+
 /// Patterns of six flipped bits, all before the tenth flit, that a check with these syndromes misses:
-/// the first `most` of them.
+/// `most` of them, with bits from all nine flits.
 fn missed_six(syndromes: &[u32], most: usize) -> Vec<[usize; 6]> {
     let mut first: Vec<Option<[usize; 3]>> = vec![None; 1 << crc20::BITS];
     let mut missed = Vec::new();
     let bits = TENTH_AT.start * 8;
-    for i in 0..bits {
-        for j in 0..i {
-            for k in 0..j {
+    let places: Vec<usize> = (0..bits).map(|n| n * STRIDE % bits).collect();
+    for (n, &i) in places.iter().enumerate() {
+        for (m, &j) in places[..n].iter().enumerate() {
+            for &k in &places[..m] {
                 let sum = syndromes[i] ^ syndromes[j] ^ syndromes[k];
                 match first[sum as usize] {
                     None => first[sum as usize] = Some([i, j, k]),

@@ -193,6 +193,8 @@ fn two_requests_exchanged_on_one_way_are_noticed() {
     ] {
         let mut config = config(300_000);
         config.traffic.pattern = pattern.parse().unwrap();
+        // Of 63 sources each sends about 15 requests to a processor.
+        config.measure_cycles = 40_000;
         let mut simulation = simulation(&topology, &config, 1);
         simulation.run_windows(50);
         simulation.partitions_mut()[0].terminals[5].swap_next();

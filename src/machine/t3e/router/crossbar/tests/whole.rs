@@ -97,6 +97,8 @@ fn every_grain_takes_the_same_ways() {
         let each = crossbars.iter_mut().zip(&mut benches);
         let sent = each.map(|(crossbar, bench)| {
             bench.credits = Bench::default().credits;
+            // The packet before has left the wires: a whole one has them for its flits' time.
+            crossbar.rest_until(crossbar.cycle() + 10);
             give(bench, crossbar, (port, vc), &words);
             crossbar.run(bench);
             let mut sent = Vec::new();
