@@ -44,10 +44,10 @@ pub enum ClaimError {
 
 /// Who we are.
 pub(crate) fn holder() -> Holder {
-    let path = std::env::current_exe().unwrap_or_default();
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    // The name by which the tool is called, whichever of its names it was run by.
+    let tool = std::env::args().nth(1).unwrap_or_default();
     Holder {
-        tool: name.into_owned(),
+        tool: format!("phitwire-{tool}"),
         pid: std::process::id(),
     }
 }
