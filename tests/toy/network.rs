@@ -37,7 +37,7 @@ pub const GENERATOR: Generator = Generator {
         Ok(Box::new(Ring::new(name, routers, settings)))
     },
     sizes: |outline| {
-        let has_two = outline.nics == 2 * outline.routers;
+        let has_two = outline.routers > 2 && outline.nics == 2 * outline.routers;
         let size = has_two.then(|| Given::of([("routers", outline.routers.to_string())]));
         size.into_iter().collect()
     },

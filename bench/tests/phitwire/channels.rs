@@ -181,7 +181,7 @@ fn wrong_tables_are_refused() {
     bad(
         path,
         "topology check given.toml --lines",
-        "more than 8388608 bytes",
+        "too large: 9437184 bytes, at most 8388608",
     );
     bad(
         path,

@@ -146,6 +146,12 @@ impl Lookout {
         self.patience = in_ticks(patience);
     }
 
+    /// Counts a look.
+    #[cfg(test)]
+    pub(super) const fn has_looked(&mut self) {
+        self.looks += 1;
+    }
+
     /// A time that stands still while the program does.
     pub(super) const fn now(&self) -> Duration {
         Duration::from_millis(TICK.as_millis() as u64 * self.looks as u64)

@@ -17,6 +17,9 @@ pub struct Wanted {
     given: Given,
 }
 
+/// Letters of a network's name.
+const LONGEST_NAME: usize = 32;
+
 impl Wanted {
     /// The network. One name stands for one network: without a name of its own, it has those
     /// options in its name that make it differ from the network of that name.
@@ -29,7 +32,8 @@ impl Wanted {
         if !self.given.all("name").is_empty() {
             return Ok(network);
         }
-        let mut name = network.name().to_owned();
+        // A name whose options would make it too long has their values only.
+        let (mut name, mut short) = (network.name().to_owned(), network.name().to_owned());
         for option in self.generator.options.iter().filter(|o| !o.required) {
             let values = self.given.all(option.name);
             let is_another = || match make(&self.without(option.name)) {
@@ -38,6 +42,7 @@ impl Wanted {
             };
             if !values.is_empty() && is_another() {
                 name += &format!("-{}-{}", option.name, values.join("-"));
+                short += &format!("-{}", values.join("-"));
             }
         }
         if name == network.name() {
@@ -45,6 +50,11 @@ impl Wanted {
         }
         // What stands in a name is what files and links may be called.
         let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-._".contains(letter);
+        let name = if name.len() > LONGEST_NAME {
+            short
+        } else {
+            name
+        };
         let name = name.replace(|letter| !is_plain(letter), "-");
         let mut given = self.given.clone();
         given.add("name", vec![name]);
@@ -182,7 +192,7 @@ mod tests {
 
     /// A line of options, and the name of the network, which makes it again.
     const SHAPES: [(&str, &str, &str); 11] = [
-        ("blackwidow", "--processors 8 --rank 1.5", "r1.5-8"),
+        ("blackwidow", "--processors 64 --rank 1.5", "r1.5-64"),
         ("blackwidow", "--processors 64 --rank 2", "r2-64"),
         ("blackwidow", "--processors 1024", "r2-1024"),
         ("blackwidow", "--processors 4 --rank 1", "r1-4"),
@@ -232,7 +242,7 @@ mod tests {
             (
                 "dragonfly",
                 "--groups 4 --chassis 1 --blades 2 --arrangement relative",
-                "aries-4x1x2x1-arrangement-relative",
+                "aries-4x1x2x1-relative",
             ),
             (
                 "blackwidow",

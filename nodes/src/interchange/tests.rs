@@ -89,7 +89,7 @@ fn a_graph_of_others_is_found_in_whatever_order() {
         ("r2-64", "blackwidow --processors 64 --rank 2"),
         (
             "aries-3x2x2x1",
-            "dragonfly --groups 3 --chassis 2 --blades 2 --nics 1 --black-links 15",
+            "dragonfly --groups 3 --chassis 2 --blades 2 --nics 1",
         ),
         (
             "aries-2x1x4x2",
