@@ -161,7 +161,9 @@ mod tests {
         let mut left = inside;
         for batch in 1..=BATCHES {
             // Binomial with the variance of a Poisson process, nearly.
-            let births = (0..10 * born).filter(|_| rng.next_u64() % 10 == 0).count() as u64;
+            let births = (0..10 * born)
+                .filter(|_| rng.next_u64().is_multiple_of(10))
+                .count() as u64;
             let gone = served(batch, left + births).min(left + births);
             left = left + births - gone;
             series.add(500 * batch, births, gone);

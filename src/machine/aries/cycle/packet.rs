@@ -269,7 +269,7 @@ pub(super) fn line_hash(sequence: u32, routing: Routing) -> Option<u8> {
 pub(super) fn id_of(sequence: u32, routing: Routing) -> u16 {
     let number = sequence as u16;
     match line_hash(sequence, routing) {
-        Some(hash) => Lines::first_id(hash) | number % Lines::IDS,
+        Some(hash) => Lines::first_id(hash) | (number % Lines::IDS),
         None if routing.is_deterministic() => number % Lines::FIRST_ID,
         None => number & Head::PACKET_ID_MASK,
     }

@@ -325,7 +325,7 @@ fn the_lines_of_a_pair_spread_over_its_ways() {
                 let mut walk = |number: u16| {
                     let id = Lines::first_id(hash) + number;
                     let head = Head::new(false, 1, to, routing, id, 0);
-                    let load = |_, port| u32::from(number) * u32::from(port) & 15;
+                    let load = |_, port| (u32::from(number) * u32::from(port)) & 15;
                     walk(&machine, &routes, (0, from), head, &mut rng, load).routers
                 };
                 let first = walk(0);
@@ -419,14 +419,14 @@ fn adaptive_packets_are_decided_at_every_router() {
     let mut seen = [0; 4];
     for from in machine.all() {
         for to in machine.all() {
-            for mode in 0..4 {
+            for (mode, seen) in seen.iter_mut().enumerate() {
                 let head = head_to(to, Routing::ALL[mode], false);
                 for _ in 0..20 {
                     let noise = rng.next_u64();
                     let load = |_, port| (noise >> (port % 60)) as u32 & 15;
                     let trace = walk(&machine, &routes, from, head, &mut rng, load);
                     let has = |choice| u32::from(trace.choices.contains(&choice));
-                    seen[mode] += has(Choice::Diverted);
+                    *seen += has(Choice::Diverted);
                     // Nothing is decided in the target's group behind a blue link.
                     let last = trace.classes.iter().position(|&class| class == 3);
                     let rest = &trace.choices[last.unwrap_or(trace.choices.len() - 1)..];

@@ -144,9 +144,10 @@ impl Crossbar {
     fn ripen(&mut self, ports: &mut impl FlitPorts) {
         for port in 0..PORTS {
             while let Some(whole) = &mut self.whole
-                && let Some((_, vc, flits)) =
-                    whole.stages[port].pop_front_if(|(ripe, ..)| *ripe <= self.cycle)
+                && let Some(&(ripe, vc, flits)) = whole.stages[port].front()
+                && ripe <= self.cycle
             {
+                whole.stages[port].pop_front();
                 self.in_stages -= 1;
                 self.is_ripe(port, vc.into(), flits, ports);
             }
