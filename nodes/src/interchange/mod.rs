@@ -19,6 +19,8 @@ mod graph;
 mod graphml;
 mod search;
 
+use std::sync::Arc;
+
 use clap::ValueEnum;
 use miette::{Diagnostic, SourceSpan};
 use phitwire::net::{Excerpt, Network, excerpt, short_message};
@@ -75,7 +77,7 @@ pub enum InterchangeError {
         message: String,
         /// The file.
         #[source_code]
-        text: Excerpt,
+        text: Arc<Excerpt>,
         /// Where.
         #[label("here")]
         place: SourceSpan,
@@ -141,7 +143,7 @@ pub fn read(
         let (excerpt, place) = excerpt(name, text, place);
         InterchangeError::Mistake {
             message: short_message(message),
-            text: excerpt,
+            text: Arc::new(excerpt),
             place,
         }
     })
