@@ -17,6 +17,12 @@ pub struct Wanted {
     given: Given,
 }
 
+/// FNV-1a of a name that is too long.
+fn digest(name: &str) -> u32 {
+    let step = |hash: u32, byte: u8| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
+    name.bytes().fold(0x811c_9dc5, step)
+}
+
 /// Letters of a network's name.
 const LONGEST_NAME: usize = 32;
 
@@ -32,7 +38,7 @@ impl Wanted {
         if !self.given.all("name").is_empty() {
             return Ok(network);
         }
-        // A name whose options would make it too long has their values only.
+        // A name whose options would make it too long has their values only, or a number for them.
         let (mut name, mut short) = (network.name().to_owned(), network.name().to_owned());
         for option in self.generator.options.iter().filter(|o| !o.required) {
             let values = self.given.all(option.name);
@@ -50,10 +56,12 @@ impl Wanted {
         }
         // What stands in a name is what files and links may be called.
         let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-._".contains(letter);
-        let name = if name.len() > LONGEST_NAME {
-            short
-        } else {
-            name
+        let fits = [&name, &short]
+            .into_iter()
+            .find(|name| name.len() <= LONGEST_NAME);
+        let name = match fits {
+            Some(fits) => fits.clone(),
+            None => format!("{}-{:08x}", network.name(), digest(&name)),
         };
         let name = name.replace(|letter| !is_plain(letter), "-");
         let mut given = self.given.clone();
