@@ -4,6 +4,11 @@
 //! Arbiters are fair among those that ask them: inputs, rows, virtual channels. So flows are equal
 //! that pass as many arbiters, each with as many others; the flows of a case are grouped so.
 
+#![allow(
+    clippy::single_range_in_vec_init,
+    reason = "a range is a group of sources"
+)]
+
 use phitwire::chip::Grain;
 use phitwire::link::LaneRate;
 use phitwire::machine::aries::cycle::{Aries, AriesOptions};
