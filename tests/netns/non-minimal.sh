@@ -14,10 +14,10 @@ t_need_namespaces
 DILATION=200000
 # Of the live share from that of virtual time, relative to that; or three standard errors of a share of so many decisions.
 BAND=0.2
-# A put of 64 bytes is one packet of 14 flits, its response one of one flit; a network interface's full load is 2 flits per cycle. A
-# message per second and source is then a load of 15 * DILATION * 8/7 ns / 2 s = 0.0012 / 0.7.
+# A put of 64 bytes is one packet of 14 flits, its response one of one flit; a network interface's full load is 2.56 flits per cycle. A
+# message per second and source is then a load of 15 * DILATION * 8/7 ns / 2.56 s = 0.0012 / 0.9.
 RATES=(14 28 42)
-LOADS=0.024..0.072:0.024
+LOADS=0.01875..0.05625:0.01875
 WINDOW=1024
 SECONDS_EACH=4
 
