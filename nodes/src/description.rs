@@ -23,7 +23,7 @@ pub fn open(file: &Path) -> miette::Result<Box<dyn Network>> {
     }
 }
 
-/// What may be the name of a network, as there is no such file.
+/// A word that may name a network, since no such file exists.
 fn name_of(file: &Path) -> Option<&str> {
     let is_plain = |name: &&str| *name != "-" && !name.contains('/') && !file.exists();
     file.to_str().filter(is_plain)
