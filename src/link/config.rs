@@ -215,8 +215,8 @@ pub enum LinkConfigError {
     },
 }
 
-/// When a receiver hands up the phits of a frame, on links that hand them up before they know the
-/// check of their packet (BlackWidow sec. 4.3).
+/// When a receiver hands up the phits of a frame, on links that do so before they have seen the
+/// check of the packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CutThrough {
     /// All at once: a packet that lies in one frame is judged before the core sees it.

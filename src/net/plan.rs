@@ -63,8 +63,8 @@ impl Runtime {
         match self.cut_through {
             None => Ok(()),
             Some(_) => Err(PlanError::Refused(format!(
-                "`{router}` has whole packets or sets from its links: only a YARC takes phits before \
-                 their packet is judged; leave --cut-through out"
+                "`{router}` takes whole packets or sets from its links, never phits before their packet \
+                 is checked; leave --cut-through out"
             ))),
         }
     }

@@ -7,7 +7,7 @@ use std::ffi::OsString;
 
 use crate::msgrate::{
     ControlLab, Options, Plan, RateResult, RealClock, RunProgress, head, measure, measure_programs,
-    row, run_number, verdict,
+    row, run_number, standstills, verdict,
 };
 use crate::plot;
 use crate::suite::Ending;
@@ -147,6 +147,9 @@ fn conclude(options: &Options, plan: &Plan, outcomes: &[RateResult]) -> Result<(
             say(&format!("# {} bytes\n", outcome.size))?;
         }
         say(&format!("{}\n", verdict(outcome)))?;
+        if let Some(line) = standstills(&outcome.fates) {
+            output::complain(&line);
+        }
     }
     Ok(())
 }

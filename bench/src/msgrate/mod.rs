@@ -31,5 +31,5 @@ pub use plan::Plan;
 pub use processes::Fates;
 pub use programs::measure_programs;
 pub use run::{Clock, RealClock, RunError, RunProgress, measure, run_number};
-pub use table::{head, row, verdict};
+pub use table::{head, row, standstills, verdict};
 pub use work::{Decisions, LinkWork, Work};

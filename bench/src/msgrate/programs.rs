@@ -534,10 +534,9 @@ fn word_of(bytes: &[u8]) -> u64 {
 }
 
 impl Program {
-    /// Whom the next message goes to: the next of its destinations that does not hold too many
-    /// slots. One that is dead must not come to hold all of them, so that each may have
-    /// [`PARTS_HELD`] times as many as are left (dynamic thresholds, as in
-    /// `machine::aries::nic::transfer_targets`); where there is but one, all are its.
+    /// The target of the next message: the next destination that does not hold too many
+    /// slots. A dead one must not come to hold all of them, so each may have [`PARTS_HELD`] times as
+    /// many as are left (dynamic thresholds). A single destination may have all.
     fn next_target(&mut self, by_processor: &HashMap<u16, usize>) -> Option<usize> {
         for _ in 0..MOST_TRIES {
             let to = self.destinations.as_mut()?.next()?;

@@ -144,21 +144,17 @@ pub fn verdict(outcome: &RateResult) -> String {
             lines.push(format!("{what}: {}", names.join(", ")));
         }
     }
-    if let Some(line) = standstills(fates) {
-        lines.push(line);
-        let load = overload();
-        lines.extend(load.strip_prefix("; ").map(str::to_owned));
-    }
     lines.join("\n")
 }
 
-/// What a host that stood still or is overloaded did to the run.
-fn standstills(fates: &Fates) -> Option<String> {
+/// Which processes the host did not run for a while, and how loaded it is. `None` if all of them ran.
+pub fn standstills(fates: &Fates) -> Option<String> {
     let (name, most) = fates.stood_still_ms.iter().max_by_key(|(_, ms)| *ms)?;
     Some(format!(
         "{} processes did not run for more than 50 ms at a time, {name} for {most} ms in all: the \
-         host stood still or is overloaded",
-        fates.stood_still_ms.len()
+         host stood still or is overloaded{}",
+        fates.stood_still_ms.len(),
+        overload()
     ))
 }
 
@@ -326,8 +322,6 @@ mod tests {
             "died and were started again meanwhile: nic5",
             "stood still meanwhile: nic6",
             "links given up meanwhile (`give_up_ms`), what was on them lost, at: r1-0:3, nic6:0",
-            "2 processes did not run for more than 50 ms at a time, r1-1 for 3021 ms in all: the host stood still \
-             or is overloaded",
             "frames and packets sent again are counted without (what came to them counts as dropped): \
              nic5, nic6, r1-0",
             "what is not known to have arrived counts as lost, at: nic5",
@@ -335,6 +329,10 @@ mod tests {
         ] {
             assert!(text.lines().any(|found| found == line), "{line}\n{text}");
         }
+        let stood = standstills(&much.fates).expect("two stood still");
+        let line = "2 processes did not run for more than 50 ms at a time, r1-1 for 3021 ms in all: \
+                    the host stood still or is overloaded";
+        assert!(stood.starts_with(line), "{stood}");
         let lost = RateResult {
             lost: 1470,
             timed_out: 1463,

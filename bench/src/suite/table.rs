@@ -199,10 +199,13 @@ pub fn verdict(rows: &[PointRow]) -> String {
         .iter()
         .filter(|row| !row.outcome.is_clean())
         .map(|row| {
+            let outcome = &row.outcome;
+            let verdict = msgrate::verdict(outcome);
+            let stood = msgrate::standstills(&outcome.fates).map(|line| format!("\n{line}"));
             format!(
-                "# {} bytes\n{}",
-                row.outcome.size,
-                msgrate::verdict(&row.outcome)
+                "# {} bytes\n{verdict}{}",
+                outcome.size,
+                stood.unwrap_or_default()
             )
         })
         .collect();

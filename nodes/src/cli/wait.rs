@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use miette::miette;
@@ -37,6 +37,9 @@ pub fn run(args: WaitArgs) -> miette::Result<ExitCode> {
     let expected = expected_nodes(&args)?;
     let timeout = Duration::try_from_secs_f64(args.timeout)
         .map_err(|_| miette!("--timeout {} is no time span", args.timeout))?;
+    if Instant::now().checked_add(timeout).is_none() {
+        miette::bail!("--timeout {} is longer than the clock goes", args.timeout);
+    }
     let mut patience = Patience::new(timeout);
     let mut asleep = Duration::ZERO;
     let mut settled = BTreeSet::new();

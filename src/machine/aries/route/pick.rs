@@ -2,9 +2,9 @@
 
 use phitwire_framing::aries::flit::{Head, Routing};
 
-use super::super::draws::{Draws, HashDraws, NoLoads, count, nth, pick_port};
-use super::super::registers::ModeBias;
 use super::{Decision, End, Intent, Loads, Part, Routes, Step, Up, Way};
+use crate::machine::aries::draws::{Draws, HashDraws, NoLoads, count, nth, pick_port};
+use crate::machine::aries::registers::ModeBias;
 use crate::rng::{Rng, spread};
 
 impl Routes {

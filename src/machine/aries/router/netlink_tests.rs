@@ -97,8 +97,8 @@ fn served(
 }
 
 /// The one link takes what four tiles offer in turn, and Netlink serves the NICs in turn, whatever
-/// else they send. A NIC with long packets loses turns that fall into one of them to short ones, and
-/// keeps more than half.
+/// else they send. A NIC whose packets are 14 times as long gets fewer turns, at least a third of them,
+/// and so at least four times the flits of the other.
 #[test]
 fn two_nics_at_one_link_are_served_in_turn() {
     for grain in GRAINS {
@@ -106,7 +106,7 @@ fn two_nics_at_one_link_are_served_in_turn() {
             for lengths in [[14, 14], [14, 3], [3, 14], [1, 14]] {
                 for responses in [[false, false], [true, false], [false, true]] {
                     let [a, b] = served(grain, lengths, routing, responses);
-                    let most = if lengths[0] == lengths[1] { 24 } else { 150 };
+                    let most = if lengths[0] == lengths[1] { 24 } else { 200 };
                     assert!(
                         a.abs_diff(b) <= most,
                         "{grain:?} {routing:?} {lengths:?} {responses:?}: {a} and {b}"
