@@ -40,8 +40,8 @@ struct Intent {
     at_source: bool,
     /// Whether the packet's state asks for the way up.
     is_up: bool,
-    /// Where on its way the packet is: 0 at its source, then one more behind a green and a black
-    /// link, and three more in an intermediate group. Biases may grow with it.
+    /// How far the packet has come: 0 at its source, plus 1 behind a green or a black link and 3 in
+    /// an intermediate group. A bias may grow with it.
     position: u8,
 }
 
@@ -287,8 +287,8 @@ impl Routes {
     /// load.
     ///
     /// Per packet and router two minimal and two non-minimal candidates are drawn, as far as its
-    /// mode and its state allow; the path with the least load after the mode's bias wins, a minimal
-    /// one at a tie (white paper, "Aries Router", "Cray XC Routing").
+    /// mode and state allow. The path with the least load after the mode's bias wins; a tie goes to
+    /// the minimal one (white paper, "Aries Router", "Cray XC Routing").
     ///
     /// # Errors
     /// [`Refusal`] when there is none.
