@@ -34,6 +34,7 @@ impl Attendance {
         Time::from_ps(self.clock.hold(now.as_ps()))
     }
 
+    /// The attended time at the last look.
     #[inline]
     pub const fn now(&self) -> Time {
         Time::from_ps(self.clock.attended())

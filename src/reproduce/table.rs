@@ -16,6 +16,7 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// All kinds.
     pub const ALL: [Self; 5] = [
         Self::Running,
         Self::StandAlone,
