@@ -7,7 +7,7 @@ use crate::machine::blackwidow::route::registers::{
 };
 use crate::net::{End, Link, NodeRef, PortSet, Settings, Shown};
 
-/// Destinations that 15 bits can name: so wide are location and mask of root detect (paper, section
+/// Destinations that 15 bits can name, the width of location and mask of root detect (BlackWidow sec.
 /// 5.1).
 pub const MAX_PROCESSORS: u32 = 1 << 15;
 /// Slices at most: a processor has four injection ports (paper, section 2.2).

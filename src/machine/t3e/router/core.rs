@@ -38,7 +38,7 @@ pub struct RouterRegisters {
     /// The logical "who am I": the number of its processor.
     pub processor: u16,
     /// Ports that no requests and responses come or go by, one bit each: the nodes behind them are
-    /// isolated (paper, section 9). Maintenance packets and barrier messages pass.
+    /// isolated (T3E sec. 9). Maintenance packets and barrier messages pass.
     pub cut_off: u8,
     /// What the ends of ways are called.
     pub names: Arc<Names>,
