@@ -51,9 +51,9 @@ impl Wakeup {
 /// [`poll_event`](Self::poll_event) until `None`. Call `advance` again at
 /// [`next_wakeup`](Self::next_wakeup) at the latest. `now` never decreases between calls.
 ///
-/// `now` is [attended](crate::kit::attendance) time: a driver that finds that its process stood still
-/// leaves that time out, and says so with [`stood_still`](Self::stood_still) before it hands in what
-/// came meanwhile.
+/// `now` is [attended](crate::kit::attendance) time: a driver leaves out time in which its process
+/// stood still, and reports it with [`stood_still`](Self::stood_still) before it hands in the
+/// frames that arrived in the meantime.
 pub trait Node {
     /// What the node tells the maintenance controller or its local user.
     type Event;

@@ -57,11 +57,11 @@ impl Rng {
     }
 }
 
-/// Draws how often a coin of fixed bias falls the one way before it falls the other: a
-/// geometric distribution, with integers only, so that every machine draws the same.
+/// A geometric distribution: the number of failures before the first success. It uses integers
+/// only, so that every machine draws the same.
 #[derive(Clone, Debug)]
 pub(crate) struct Geometric {
-    /// Chance in 2^-64 that the first 2^k throws all fail.
+    /// Probability in units of 2^-64 that the first 2^k trials all fail.
     powers: Vec<u64>,
 }
 
@@ -70,7 +70,7 @@ const fn high_product(a: u64, b: u64) -> u64 {
 }
 
 impl Geometric {
-    /// A coin that ends the sequence with probability `numerator / denominator`, which is above 0.
+    /// Trials that succeed with probability `numerator / denominator`, above 0.
     pub(crate) fn new(numerator: u64, denominator: u64) -> Self {
         let fails = u128::from(denominator.saturating_sub(numerator));
         let mut power = ((fails << 64) / u128::from(denominator)).min(u128::from(u64::MAX)) as u64;
@@ -82,7 +82,7 @@ impl Geometric {
         Self { powers }
     }
 
-    /// The most g for which chance^g is still above a random number.
+    /// The largest g for which chance^g exceeds a random number.
     #[inline]
     pub(crate) fn draw(&self, rng: &mut Rng) -> u64 {
         let random = rng.next_u64();

@@ -18,12 +18,11 @@ use crate::patience::{Patience, overload};
 use crate::ring::ClientEnd;
 use crate::{Mapping, Nic};
 
-/// How long the network interface may take for each step of letting a program in, in time in which
-/// the program itself runs. It needs a turn of its process for each: on an overloaded machine these
-/// are far apart.
+/// Time limit for each step of an attachment, in time in which the program itself runs. The network
+/// interface's process must be scheduled for each step, which takes long on an overloaded machine.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A wait is looked after this often.
+/// Length of one blocking call: the remaining time is checked after each.
 const SLICE: Duration = Duration::from_millis(100);
 
 /// What a program wants of its network interface.
@@ -62,21 +61,21 @@ pub enum AttachError {
     },
     /// No answer came in time.
     #[error(
-        "{place}: no answer within {} s in which this program ran{overload}; expected was a welcome: \
+        "{place}: no answer within {} s in which this program ran{overload}; expected a welcome: \
          see whether the network interface is stopped or gets no processor, and try again",
         .patience.as_secs()
     )]
     Silent {
         /// The door.
         place: PathBuf,
-        /// How long was waited.
+        /// The limit, in time in which the program ran.
         patience: Duration,
-        /// What there is to say of the machine.
+        /// A note on an overloaded machine; may be empty.
         overload: String,
     },
     /// The connection broke.
     #[error(
-        "{place}: the connection broke ({source}); expected was a welcome with {DESCRIPTORS} \
+        "{place}: the connection broke ({source}); expected a welcome with {DESCRIPTORS} \
          descriptors: see whether the network interface still runs, and what it last said"
     )]
     Broke {
@@ -154,7 +153,7 @@ impl Nic {
         Self::attach_within(path, options, PATIENCE)
     }
 
-    /// The same, with another limit than [`PATIENCE`].
+    /// Like `attach`, with a limit other than [`PATIENCE`].
     ///
     /// # Errors
     /// See [`AttachError`].
@@ -209,7 +208,7 @@ fn silent(place: &Path, patience: Duration) -> AttachError {
     }
 }
 
-/// Repeats what would block for [`SLICE`] each time, as long as there is patience.
+/// Repeats a call that blocks for up to [`SLICE`] until it succeeds or the limit has passed.
 fn patiently<T>(mut patience: Patience, mut act: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     loop {
         match act() {
@@ -224,7 +223,7 @@ fn patiently<T>(mut patience: Patience, mut act: impl FnMut() -> io::Result<T>) 
     }
 }
 
-/// A socket that is connected to the one at `place`, and waits no longer than a [`SLICE`] at a time.
+/// Connects a socket to `place`. Its sends and receives block for up to [`SLICE`].
 fn connected(place: &Path, patience: Patience) -> io::Result<OwnedFd> {
     let flags = SockFlag::SOCK_CLOEXEC;
     let socket = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
@@ -232,7 +231,7 @@ fn connected(place: &Path, patience: Patience) -> io::Result<OwnedFd> {
     setsockopt(&socket, SendTimeout, &slice)?;
     setsockopt(&socket, ReceiveTimeout, &slice)?;
     let address = UnixAddr::new(place)?;
-    // Its queue may be full of programs that a busy network interface has not let in yet.
+    // The listen queue may be full of programs that a busy network interface has not accepted yet.
     patiently(patience, || Ok(connect(socket.as_raw_fd(), &address)?))?;
     Ok(socket)
 }
@@ -254,7 +253,7 @@ fn greet(
     let send = || descriptors::send(&socket, hello, &[]);
     patiently(Patience::new(patience), send).map_err(failed)?;
     let mut answer = [0; HELLO_BYTES];
-    // The answer is sent in one piece: it is there as a whole, or not at all.
+    // The answer is sent in one piece: it arrives whole or not at all.
     let receive = || descriptors::receive(&socket, &mut answer);
     let descriptors = patiently(Patience::new(patience), receive).map_err(failed)?;
     let welcome = Welcome::parse(&answer).map_err(|error| AttachError::NotUnderstood {

@@ -8,7 +8,7 @@
 //!   room is kept, and how sleepers are woken.
 //! - [`mapping`]: the shared memory, which the other side may change at any time.
 //! - [`descriptors`]: what comes over the socket, and the events that wake.
-//! - [`patience`]: how long to wait, standstills of the own process left out.
+//! - [`patience`]: time limits that leave out standstills of the program itself.
 //! - [`ffi`]: the interface for C, `include/phitwire.h`.
 //! - [`door`]: the formats of commands and completions.
 //!

@@ -1,4 +1,4 @@
-//! How long to wait for somebody, in time in which the own process ran.
+//! Time limits that count only time in which this process ran.
 
 use std::fs;
 use std::thread::available_parallelism;
@@ -6,11 +6,10 @@ use std::time::{Duration, Instant};
 
 use phitwire_framing::attendance::AttendedClock;
 
-/// A process that did not run for longer than this stood still: the bound of the network interfaces'
-/// own clock.
+/// A longer gap is a standstill. The network interfaces use the same bound.
 const LONGEST_GAP: Duration = Duration::from_millis(50);
 
-/// A limit to a wait that does not count the time in which the waiting process did not run.
+/// A time limit that leaves out time in which the waiting process did not run.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
     began: Instant,
@@ -23,7 +22,7 @@ fn nanos(time: Duration) -> u64 {
 }
 
 impl Patience {
-    /// Waits for `limit` from now on.
+    /// Starts the limit now.
     pub fn new(limit: Duration) -> Self {
         Self {
             began: Instant::now(),
@@ -32,8 +31,8 @@ impl Patience {
         }
     }
 
-    /// What is left after a look at what has come, before which the process slept for `asleep` at
-    /// most; `None` when it is over. Never zero.
+    /// Time left after a look for input, before which the process slept for at most `asleep`;
+    /// `None` if the limit has passed. Never zero.
     pub fn left(&mut self, asleep: Duration) -> Option<Duration> {
         let now = nanos(self.began.elapsed());
         let attended = Duration::from_nanos(self.clock.look(now, nanos(asleep)));
@@ -43,7 +42,7 @@ impl Patience {
     }
 }
 
-/// What a message adds about a machine with more to run than processors; nothing otherwise.
+/// A note for error messages if the load exceeds 1.5 per processor; otherwise empty.
 pub fn overload() -> String {
     let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let load: Option<f64> = text.split(' ').next().and_then(|first| first.parse().ok());
@@ -63,7 +62,7 @@ mod tests {
     #[test]
     fn it_ends_and_a_standstill_is_no_part_of_it() {
         let mut patience = Patience::new(Duration::from_millis(200));
-        // Nothing was slept on purpose.
+        // The process is taken to have been kept from running: it announces no sleep.
         std::thread::sleep(Duration::from_millis(300));
         assert!(patience.left(Duration::ZERO) > Some(Duration::from_millis(140)));
         std::thread::sleep(Duration::from_millis(200));

@@ -31,7 +31,7 @@ fn generated() -> String {
     let bindings = cbindgen::Builder::new()
         .with_config(config)
         .with_src(source("types.rs"))
-        // With the modules that it names.
+        // Includes the modules that it declares.
         .with_src(source("mod.rs"))
         .generate()
         .expect("the source is right");

@@ -1,15 +1,16 @@
-//! A clock for those who wait: it counts only time in which their process ran.
+//! A clock for time-outs that counts only time in which the process ran.
 //!
 //! A host that stands still (a suspended machine, a frozen control group, a stopped process) or has
-//! no processor to spare is not a broken network. What a process waits for may have come long ago
-//! and lie unread, so the time in which it could not look is no time in which it waited.
+//! no processor to spare is not a broken network. The awaited input may have arrived long ago and
+//! lie unread, so time in which the process could not look at its inputs must not count towards a
+//! time-out.
 
-/// Attended time of one process, in any unit, above a clock that never stops.
+/// Attended time of one process, in any unit, derived from a clock that never stops.
 ///
-/// Call [`look`](Self::look) at each look at the inputs and wherever the time is needed between two
-/// looks. What passed since the call before counts up to the longest gap and, on top of that, as long
-/// as the process slept on purpose: it would have been woken. So on a starved host patience lasts
-/// longer and still ends.
+/// Call [`look`](Self::look) at each look at the inputs, and wherever the time is needed between
+/// two looks. Time since the previous call counts up to the longest gap plus the time that the
+/// process slept on purpose, since it would have woken from that. So time-outs take longer on a
+/// starved host, but they still end.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AttendedClock {
     longest_gap: u64,
@@ -19,7 +20,7 @@ pub struct AttendedClock {
 }
 
 impl AttendedClock {
-    /// A clock that begins at `now`; gaps up to `longest_gap` are no standstill.
+    /// A clock that begins at `now`. A longer gap than `longest_gap` is a standstill.
     pub const fn new(longest_gap: u64, now: u64) -> Self {
         Self {
             longest_gap,
@@ -29,7 +30,7 @@ impl AttendedClock {
         }
     }
 
-    /// The process runs at `now`, and since the last call it slept for up to `asleep` on purpose.
+    /// The process runs at `now`, after sleeping on purpose for up to `asleep` since the last call.
     /// Returns the attended time.
     #[inline]
     pub const fn look(&mut self, now: u64, asleep: u64) -> u64 {
@@ -39,8 +40,8 @@ impl AttendedClock {
         self.attended()
     }
 
-    /// The same, but nothing since the last call counts: the inputs still hold what came during a
-    /// standstill.
+    /// Like [`look`](Self::look), but none of the time since the last call counts: the inputs still
+    /// hold what arrived during a standstill.
     pub const fn hold(&mut self, now: u64) -> u64 {
         self.leave_out(now.saturating_sub(self.looked));
         self.looked = now;
@@ -58,13 +59,13 @@ impl AttendedClock {
         self.looked - self.absent
     }
 
-    /// What to add to attended time for the time of the clock behind.
+    /// Time left out so far: attended time plus this is the time of the underlying clock.
     #[inline]
     pub const fn absent(&self) -> u64 {
         self.absent
     }
 
-    /// How much time was left out since this was last asked.
+    /// Time left out since the last call of this function.
     #[inline]
     pub const fn take_standstill(&mut self) -> u64 {
         core::mem::replace(&mut self.unreported, 0)

@@ -15,8 +15,8 @@
 //! - [`carrier::lanes`]: which bits travel on which lane; swapped lanes and polarity.
 //! - [`carrier::number`]: the 48-bit number of a packet on a link.
 //!
-//! [`door`] is what local programs and a network interface share, whatever the machine, and
-//! [`attendance`] the clock by which all of them are patient.
+//! [`door`] is what local programs and a network interface share, whatever the machine.
+//! [`attendance`] is the clock of their time-outs.
 //!
 //! The machines import the carrier and not each other. From the inside out, [`yarc`] (BlackWidow):
 //!

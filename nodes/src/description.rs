@@ -1,4 +1,4 @@
-//! Descriptions of networks from files and standard input, or by the names of networks.
+//! Descriptions of networks from files, standard input or network names.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -12,10 +12,10 @@ use phitwire::net::{Effort, Files, Network, Problems, Read};
 use crate::input_file::{FileKind, InputFile, is_handed_over};
 use crate::sim::ready;
 
-/// The network that a file describes, or of that name; `-` is standard input.
+/// The network that a file describes or that has this name; `-` is standard input.
 ///
 /// # Errors
-/// What is neither a file nor a name or cannot be read, and a description with mistakes.
+/// If it is neither a file nor a name, cannot be read, or the description has mistakes.
 pub fn open(file: &Path) -> miette::Result<Box<dyn Network>> {
     match name_of(file) {
         Some(name) => ready::find(name),
@@ -23,7 +23,7 @@ pub fn open(file: &Path) -> miette::Result<Box<dyn Network>> {
     }
 }
 
-/// A word that may name a network, since no such file exists.
+/// The word as a possible network name, if no such file exists.
 fn name_of(file: &Path) -> Option<&str> {
     let is_plain = |name: &&str| *name != "-" && !name.contains('/') && !file.exists();
     file.to_str().filter(is_plain)
@@ -39,10 +39,10 @@ pub struct Description {
 }
 
 impl Description {
-    /// The description in a file, or of the network of that name; `-` is standard input.
+    /// The description in a file or of the network of that name; `-` is standard input.
     ///
     /// # Errors
-    /// What is neither a file nor a name, or cannot be read.
+    /// If it is neither a file nor a name, or cannot be read.
     pub fn of(file: &Path) -> miette::Result<Self> {
         let (name, bytes) = match name_of(file) {
             Some(name) => (name.to_owned(), ready::text(name)?.into_bytes()),

@@ -19,10 +19,10 @@ const FRAMES_PER_PORT: usize = 32;
 /// How long a link may accept nothing before its port sends to any peer that is there.
 const FORGET: Duration = Duration::from_millis(250);
 
-/// How long time may wait after a standstill for what came meanwhile to be read.
+/// Longest pause of the node's time after a standstill, in which the sockets are read.
 const CATCH_UP: Duration = Duration::from_millis(100);
 
-/// A standstill of this length is worth a line in the log.
+/// Shortest standstill that is logged.
 const TOLD: Duration = Duration::from_secs(1);
 
 /// A node that says what its links have accepted.
@@ -72,9 +72,9 @@ counters! {
         overdue_forward_progress,
         /// The same for a request's time-out or a workload's next message.
         overdue_request,
-        /// Times the process did not run for longer than a busy host explains.
+        /// Times that the process did not run for longer than a busy host explains.
         standstills,
-        /// How long these were together, in ms: time in which nothing was waited for.
+        /// Their total length in ms. Time-outs leave it out.
         stood_still_ms,
     }
 }
@@ -109,9 +109,10 @@ pub struct Driver<N: Driven> {
     /// Its ports.
     pub backend: Box<dyn Backend>,
     clock: Clock,
-    /// The node's time, in which the process never stands still.
+    /// The node's attended time, which leaves out standstills of the process.
     attendance: Cell<Attendance>,
-    /// After a standstill, until when (by `clock`) the node's time waits for the sockets to be read.
+    /// End (by `clock`) of the pause after a standstill, until which the node's time does not
+    /// advance.
     catches_up: Option<Time>,
     next: Next,
     /// When the last turn began.
@@ -145,12 +146,12 @@ impl<N: Driven> Driver<N> {
         }
     }
 
-    /// The node's time now.
+    /// The node's attended time.
     pub fn now(&self) -> Time {
         self.look(Some(Duration::ZERO))
     }
 
-    /// The node's time after a sleep of at most `asleep`.
+    /// The node's attended time after a sleep of at most `asleep`.
     fn look(&self, asleep: Option<Duration>) -> Time {
         let mut attendance = self.attendance.get();
         let asleep = asleep.map_or(u64::MAX, |asleep| asleep.as_nanos() as u64);
@@ -162,7 +163,7 @@ impl<N: Driven> Driver<N> {
         now
     }
 
-    /// Tells the node if the process stood still before `now`.
+    /// Reports a standstill of the process before `now` to the node.
     fn note_standstill(&mut self, now: Time) {
         if self.catches_up.is_some() {
             return; // What is held back is told when that is over.

@@ -1,5 +1,4 @@
-//! Files that commands read, whoever wrote them: no more bytes are read than a limit, and nothing is
-//! waited for that may never come.
+//! Untrusted files that commands read: their size is limited, and reading one never blocks.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -9,7 +8,7 @@ use std::path::Path;
 use miette::{IntoDiagnostic as _, WrapErr as _, miette};
 use phitwire::net::{MAX_DESCRIPTION_BYTES, harmless};
 
-/// A kind of file: what messages call one, and its bytes at most.
+/// A kind of file: its name in messages, and its size limit in bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct FileKind {
     what: &'static str,
@@ -17,15 +16,15 @@ pub struct FileKind {
 }
 
 impl FileKind {
-    /// Descriptions of networks, and the tables that they name.
+    /// Descriptions of networks, and the tables to which they refer.
     pub const DESCRIPTION: Self = Self::new("a description", MAX_DESCRIPTION_BYTES as u64);
     /// Networks in formats of other tools. The largest that we write takes 40 MB.
     pub const GRAPH: Self = Self::new("a graph", 64 << 20);
-    /// What `sim --csv` writes, a few hundred bytes a point.
+    /// Output of `sim --csv`, a few hundred bytes a point.
     pub const POINTS: Self = Self::new("a table of points", 8 << 20);
-    /// What commands print with `--json`.
+    /// Output of commands with `--json`.
     pub const JSON: Self = Self::new("a JSON document", 64 << 20);
-    /// Recordings, packed.
+    /// Recordings, decompressed.
     pub const RECORDING: Self = Self::new("a recording", 1 << 30);
 
     const fn new(what: &'static str, most: u64) -> Self {
@@ -44,7 +43,7 @@ impl FileKind {
 /// A file that is open.
 #[derive(Debug)]
 pub struct InputFile {
-    /// What messages call it.
+    /// Its name in messages.
     pub name: String,
     kind: FileKind,
     file: File,
@@ -54,7 +53,7 @@ impl InputFile {
     /// Opens a file; `-` is standard input.
     ///
     /// # Errors
-    /// What is no regular file, does not open, or is larger than such files are.
+    /// If it is no regular file, cannot be opened, or exceeds the limit of its kind.
     pub fn open(file: &Path, kind: FileKind) -> miette::Result<Self> {
         let name = shown(file);
         let opened = match is_handed_over(file) {
@@ -78,10 +77,10 @@ impl InputFile {
         })
     }
 
-    /// All of its bytes.
+    /// Reads the whole file.
     ///
     /// # Errors
-    /// When it cannot be read, or is larger than such files are.
+    /// If it cannot be read, or exceeds the limit of its kind.
     pub fn bytes(self) -> miette::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         let read = self.file.take(self.kind.most + 1).read_to_end(&mut bytes);
@@ -93,10 +92,10 @@ impl InputFile {
         }
     }
 
-    /// All of it as text.
+    /// Reads the whole file as text.
     ///
     /// # Errors
-    /// As [`bytes`](Self::bytes), and what is no UTF-8.
+    /// As [`bytes`](Self::bytes), and if it is not UTF-8.
     pub fn text(self) -> miette::Result<String> {
         let name = self.name.clone();
         String::from_utf8(self.bytes()?)
@@ -104,13 +103,13 @@ impl InputFile {
             .wrap_err_with(|| format!("{name} is no text"))
     }
 
-    /// Its bytes as they come, up to the limit.
+    /// A reader of its bytes, up to the limit.
     pub fn stream(self) -> impl Read {
         self.file.take(self.kind.most)
     }
 }
 
-/// A name of a file in messages.
+/// The name of a file in messages.
 pub fn shown(file: &Path) -> String {
     harmless(&file.display().to_string()).replace('\n', "\\n")
 }
@@ -120,17 +119,17 @@ fn dup_of_stdin() -> io::Result<File> {
     Ok(File::from(io::stdin().as_fd().try_clone_to_owned()?))
 }
 
-/// Standard input and what else the shell has opened, such as `<(COMMAND)`: whoever started us
-/// feeds it.
+/// Whether this is standard input or another descriptor that the shell has opened, such as
+/// `<(COMMAND)`. Reading those may block.
 pub fn is_handed_over(file: &Path) -> bool {
     ["-", "/dev/stdin"].map(Path::new).contains(&file)
         || file.starts_with("/dev/fd")
         || file.starts_with("/proc/self/fd")
 }
 
-/// Opens a regular file; what else there may be in its place could let us wait, or read, for ever.
+/// Opens a regular file. Other kinds of files could block, or be read without end.
 fn regular(file: &Path, name: &str, kind: FileKind) -> miette::Result<io::Result<File>> {
-    // Opening a pipe to which nobody writes would wait for somebody.
+    // Without O_NONBLOCK, opening a pipe without a writer would block.
     let opened = OpenOptions::new()
         .read(true)
         .custom_flags(libc::O_NONBLOCK)

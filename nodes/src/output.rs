@@ -71,11 +71,11 @@ pub fn complain(line: &str) {
     let _ = forgive(io::stderr().lock(), &format!("{line}\n"));
 }
 
-/// Bytes of a report at most: more than the mistakes that are told of a description take.
+/// Limit of a report in bytes: more than all reported mistakes of a description take.
 const MOST_REPORT: usize = 128 << 10;
 
-/// A report as `miette` draws it, cut if nobody would read it to its end. Without colours, and with everything written out that a terminal
-/// would obey, if there is such a thing in it.
+/// A report as `miette` draws it, without colours and cut to a readable length. Control characters
+/// for the terminal are escaped.
 pub fn report(report: &Report) -> String {
     let mut plain = String::new();
     let drawn = GraphicalReportHandler::new_themed(GraphicalTheme::unicode_nocolor())

@@ -20,7 +20,7 @@ const LOOK: Duration = Duration::from_secs(1);
 enum Notice {
     /// The state of a wire has changed.
     Wire { interface: String, state: WireState },
-    /// Somebody gave an interface another hardware address.
+    /// The hardware address of an interface was changed.
     Readdressed { interface: String, mac: MacAddr },
     /// The kernel does not take frames, or does again.
     Send(SendNotice),
@@ -45,7 +45,7 @@ struct PortWire {
     attached: Option<(u32, u32)>,
     /// The interface's hardware address.
     mac: Option<MacAddr>,
-    /// It was bound when the port was opened, and nobody has looked since.
+    /// It was bound when the port was opened and has not been checked since.
     opened: bool,
 }
 
@@ -125,7 +125,7 @@ impl Wires {
                 let notice = Notice::Readdressed { interface, mac };
                 note(&mut self.log, now, of.port, notice);
             }
-            // A wire that is not whole says why itself, and is tried again when it is.
+            // A broken wire explains itself, and is attached again when it is whole.
             if let Err(error) = of.attach(backend, watch, &state)
                 && state == WireState::Whole
             {
@@ -207,7 +207,7 @@ impl Wires {
 }
 
 impl PortWire {
-    /// The new hardware address of the interface, if it has got another.
+    /// The new hardware address of the interface, if it has changed.
     fn readdressed(&mut self, watch: &InterfaceWatch) -> Option<MacAddr> {
         let mac = watch.find(&self.wire.interface)?.mac;
         let before = self.mac.replace(mac)?;
@@ -215,7 +215,7 @@ impl PortWire {
             return None;
         }
         if !self.wire.is_by_address() {
-            // What it sends names its address.
+            // Its frames carry its own address.
             self.attached = None;
         }
         Some(mac)

@@ -170,7 +170,8 @@ impl<C: ChipCore> Chip<C> {
         }
     }
 
-    /// Lets the core have what came of a frame before the next piece of it is judged.
+    /// Lets the core process the last piece of a frame before the link takes in the next one.
+    /// Returns whether there was one.
     fn take_more(&mut self, now: Time, port: usize) -> bool {
         let has_more = self.links.end(port).is_some_and(C::End::has_more);
         if has_more {

@@ -110,7 +110,7 @@ pub(crate) struct Net<C: ChipCore, L: Link> {
     pub now: Time,
     step: Duration,
     pub loss_percent: u64,
-    /// Of the frames to the chip, those in which a bit of what they carry is wrong.
+    /// Percentage of frames to the chip in whose payload a bit is flipped.
     pub flip_percent: u64,
     rng: Rng,
     pub events: Vec<C::Event>,
@@ -134,7 +134,7 @@ where
         Self::with(config, ports, step, |link| link)
     }
 
-    /// The same with the chip's ends of the links as `change` has them.
+    /// Like [`new`](Self::new), with the configuration of the chip's link ends changed by `change`.
     pub fn with(
         config: ChipConfig<C::Registers, L::Config>,
         ports: &[PortId],
@@ -168,7 +168,7 @@ where
             end.advance(now);
             while let Some(length) = end.poll_frame(now, &mut buf) {
                 if self.rng.chance(self.flip_percent, 100) {
-                    // In the last third of a frame are phits.
+                    // The last third of a frame contains phits.
                     let at = length - 1 - self.rng.below(length as u64 / 3) as usize;
                     buf[at] ^= 1 << self.rng.below(8);
                 }

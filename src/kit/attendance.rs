@@ -1,15 +1,15 @@
-//! What a wait is worth whose process stood still.
+//! Attended time: time-outs leave out time in which the process did not run, measurements do not.
 
 use phitwire_framing::attendance::AttendedClock;
 
 use crate::time::{Duration, Time};
 
-/// A process that had no look at its inputs for longer than this stood still, unless it slept on
-/// purpose. A fraction of every patience (the shortest is the 2 s of `give_up_ms`), and several time
+/// A process that did not look at its inputs for longer than this, beyond a sleep on purpose, stood
+/// still. A fraction of every time-out (the shortest is the 2 s of `give_up_ms`), and several time
 /// slices of a busy host.
 pub const LONGEST_GAP: Duration = Duration::from_ms(50);
 
-/// Attended time of a node: what a driver hands to it as `now`.
+/// Attended time of a node, which a driver passes to it as `now`.
 #[derive(Clone, Copy, Debug)]
 pub struct Attendance {
     clock: AttendedClock,
@@ -40,23 +40,23 @@ impl Attendance {
         Time::from_ps(self.clock.attended())
     }
 
-    /// When it will be `attended` if the process runs until then.
+    /// The clock time at which attended time reaches `attended`, if the process runs until then.
     #[inline]
     pub fn clock_time(&self, attended: Time) -> Time {
         attended + Duration::from_ps(self.clock.absent())
     }
 
-    /// How long the process stood still since this was last asked.
+    /// Length of the standstills since the last call.
     #[inline]
     pub const fn take_standstill(&mut self) -> Duration {
         Duration::from_ps(self.clock.take_standstill())
     }
 }
 
-/// What waits for others are given after the own process stood still.
+/// Extra time for waits on others after this process stood still.
 ///
-/// Whatever stopped it may have stopped them, and may let them go later. So a wait that had begun
-/// lasts longer by as much as the standstill, within bounds.
+/// The cause may have stopped the others too and may let them go on later. So a wait that had begun
+/// is extended by the length of the standstill, within a limit.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Grace {
     span: Duration,
@@ -64,13 +64,13 @@ pub(crate) struct Grace {
 }
 
 impl Grace {
-    /// The process stood still for `span` until `now`. All standstills together are good for `most`.
+    /// The process stood still for `span` until `now`. The total extension is at most `most`.
     pub fn stood_still(&mut self, now: Time, span: Duration, most: Duration) {
         self.span = (self.span + span).min(most);
         self.woken = now;
     }
 
-    /// How much longer than usual to wait for what has been waited for since `since`.
+    /// Extension of a wait that began at `since`.
     #[inline]
     pub fn of(&self, since: Time) -> Duration {
         if since <= self.woken {
@@ -80,13 +80,14 @@ impl Grace {
         }
     }
 
-    /// How much longer than usual to wait for others that have not been seen to run.
+    /// Extension of a wait for others that have not been seen to run.
     #[inline]
     pub fn span(&self) -> Duration {
         self.span
     }
 
-    /// Others have been seen to run for `settled` since the process woke: usual waits will do.
+    /// Others have been seen to run. If `settled` has passed since the process woke, the extension
+    /// ends.
     #[inline]
     pub fn end(&mut self, now: Time, settled: Duration) {
         if self.span != Duration::ZERO && self.woken + settled <= now {
@@ -95,29 +96,28 @@ impl Grace {
     }
 }
 
-/// Standstills kept apart.
+/// Standstills recorded one by one; older ones are merged.
 const MOST_KEPT: usize = 32;
 
-/// When a process stood still, so that what is measured across a standstill contains it: patience
-/// does not count that time, a measurement does.
+/// The standstills of a process, from which a measurement gets the clock time between two attended
+/// times.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Standstills {
-    /// The attended time of each, and how long it was.
+    /// Attended time and length of each.
     all: Vec<(Time, Duration)>,
 }
 
 impl Standstills {
     pub fn add(&mut self, now: Time, span: Duration) {
         if self.all.len() == MOST_KEPT {
-            // The two oldest become one: a span that began between them is taken for longer.
+            // The two oldest are merged: a span that began between them is overestimated.
             let (_, oldest) = self.all.remove(0);
             self.all[0].1 = self.all[0].1 + oldest;
         }
         self.all.push((now, span));
     }
 
-    /// How long it was from `earlier` to `later`, both of attended time, by a clock that does not
-    /// stop.
+    /// Clock time between two attended times.
     #[inline]
     pub fn span(&self, earlier: Time, later: Time) -> Duration {
         let attended = later.since(earlier);

@@ -76,7 +76,7 @@ pub struct LinkProfile {
     pub min_retry_timeout: Duration,
     /// Longest retry time-out, after any number of doublings.
     pub max_retry_timeout: Duration,
-    /// How often a peer is asked what it has before all that is unacknowledged is sent again.
+    /// How often the peer is asked for its state before all unacknowledged data is resent.
     pub questions: u32,
     /// Shortest time that a gap may be a late frame before it counts as a loss.
     pub min_reorder_hold: Duration,
@@ -151,7 +151,7 @@ impl LinkProfile {
             ack_delay: Duration::from_us(200),
             min_retry_timeout: Duration::from_ms(4),
             max_retry_timeout: Duration::from_ms(250),
-            // With doublings some 60 ms: a process that waits for a processor for so long has lost
+            // About 60 ms with back-off: a process that is not scheduled for so long has lost
             // nothing.
             questions: 4,
             min_reorder_hold: Duration::from_us(50),
@@ -215,16 +215,16 @@ pub enum LinkConfigError {
     },
 }
 
-/// When a receiver hands up the phits of a frame, on links that do so before they have seen the
-/// check of the packet.
+/// When a receiver hands up the phits of a frame, on links that do so before the packet's CRC has
+/// arrived.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CutThrough {
-    /// All at once: a packet that lies in one frame is judged before the core sees it.
+    /// All at once: a packet that lies in one frame is checked before the core sees it.
     #[default]
     Frames,
-    /// As they would have come: behind a free-running clock the core has the phits of a packet, and
-    /// sends them on, before its end is judged; behind a paced one they come at the rate of the
-    /// line, a burst at a time, until the next frame is there.
+    /// As they would arrive on the line. Behind a free-running clock the core gets and forwards the
+    /// phits of a packet before its end is checked; behind a paced one they come at the line rate,
+    /// a burst at a time, until the next frame arrives.
     Phits,
 }
 
@@ -335,7 +335,7 @@ impl LinkConfigBuilder {
         /// Number of the first packet of each session, less than 2^48. Both ends must be given the
         /// same. Default 0; another shows within seconds what happens where the numbers come round.
         first_packet: u64;
-        /// When what came in a frame is handed up. Default whole frames.
+        /// When the phits of a frame are handed up. Default whole frames.
         cut_through: CutThrough;
     }
 

@@ -62,7 +62,8 @@ counters! {
         rx_silence_in_packet,
         /// Packets with a head inside or without a head, or of a channel that there is not.
         rx_malformed_packets,
-        /// Packets rejected when some of them had flowed out of the input queue: let go.
+        /// Packets rejected after some of their phits had left the input queue: poisoned and let
+        /// go.
         rx_let_go_packets,
         /// Packets rejected because the input queue was full.
         rx_overflows,
@@ -140,8 +141,7 @@ counters! {
         /// Sessions ended by this end because frames came and none could be used, or never the one
         /// that was missing.
         unusable_sessions,
-        /// Sessions given up because the peer acknowledged nothing for as long as this end is
-        /// patient.
+        /// Sessions given up because the peer acknowledged nothing for `give_up_ms`.
         given_up_sessions,
         /// Events lost because nobody fetched them.
         events_lost,

@@ -12,7 +12,7 @@ const NEXT_QUESTION: u64 = 16;
 /// Times `heal` for which the same packet or set may be missing while the peer can be heard. Wires
 /// that lose nine frames of ten deliver one of sixty copies.
 const STALL: u64 = 60;
-/// Patiences for which a peer is waited for at most beyond its own because this end stood still.
+/// Limit of the extension after standstills of this end, as a multiple of `give_up`.
 const GRACE: u64 = 8;
 
 /// What has to be done now.
@@ -54,7 +54,7 @@ pub(crate) struct Liveness {
     owed_since: Time,
     heard_for: Duration,
     paused: bool,
-    /// The peer may stand still for as long as this end did.
+    /// Extra patience with the peer after this end stood still.
     grace: Grace,
     /// The first and the last question since the peer was heard.
     asked: Option<(Time, Time)>,
@@ -138,7 +138,7 @@ impl Liveness {
         let before = core::mem::replace(&mut self.heard, now);
         self.last_accepted = Some(now);
         if let Some(patience) = self.give_up {
-            // What the peer sent before it stood still has been read by then.
+            // Frames that the peer sent before it stood still have been read by then.
             self.grace.end(now, part(patience, FIRST_QUESTION));
         }
         if self.owed_since != owed_since {
@@ -185,16 +185,16 @@ impl Liveness {
         self.owed_since == since && self.heard_for >= part(patience, 2)
     }
 
-    /// The process stood still for `span` until `now`.
+    /// See [`LinkControlBlock::stood_still`](super::LinkControlBlock::stood_still).
     pub fn stood_still(&mut self, now: Time, span: Duration) {
         if let Some(patience) = self.give_up {
             self.grace.stood_still(now, span, patience.times(GRACE));
         }
     }
 
-    /// When a session ends in which nothing has been acknowledged since `since`: when the peer has
-    /// been heard for long enough all the same, or has not been heard for as long. A peer that comes
-    /// back from a standstill of its own is heard before it has acknowledged what waited there.
+    /// When the session ends if nothing sent at or after `since` is acknowledged: after the
+    /// time-out if the peer has been heard for long enough, else after as long without hearing it.
+    /// A peer that wakes from a standstill is heard before it acknowledges what waited there.
     #[inline]
     pub fn gives_up_at(&self, since: Time) -> Time {
         match self.give_up {

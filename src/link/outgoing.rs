@@ -13,10 +13,10 @@ pub struct Outgoing {
     pub round_trip: RoundTrip,
     /// When something was last sent into silence or acknowledged.
     pub timer_from: Time,
-    /// How often the peer was asked since then, and how often it is before all is sent again.
+    /// How often the peer was asked since then, and the limit before everything is resent.
     asked: u32,
     questions: u32,
-    /// It was heard since it was asked last: it runs, and has not got what it was sent.
+    /// The peer was heard after the last question: it runs and has not received the data.
     answers: bool,
     /// How often it was asked for credits alone.
     credit_tries: u32,
@@ -127,9 +127,9 @@ impl Outgoing {
         self.timer_from + patience
     }
 
-    /// The retry timer expired. First the peer is asked what it has, because a frame without data
-    /// costs little and also shows it a lost tail. Then everything is sent again (true), unless it
-    /// is silent: a peer that gets no processor answers late, and is asked some times more.
+    /// The retry timer expired. The peer is first asked for its state: a frame without data costs
+    /// little and also reveals a lost tail. Then everything is resent (true), unless the peer is
+    /// silent: one that is not scheduled answers late, and is asked again up to `questions` times.
     pub fn expire(&mut self, outstanding: bool, now: Time) -> bool {
         self.wants_probe = true;
         self.timer_from = now;

@@ -53,7 +53,7 @@ impl LineClock {
         self.phit != Duration::ZERO
     }
 
-    /// The time of `phits` phits; `None` when free-running.
+    /// Line time of `phits` phits; `None` when free-running.
     #[inline]
     pub fn time_of(&self, phits: u64) -> Option<Duration> {
         self.is_paced().then(|| self.phit.times(phits))

@@ -50,13 +50,13 @@ pub trait LinkControlBlock: Debug + Sized {
     /// # Panics
     /// If `now` is earlier than in an earlier call.
     fn handle_frame(&mut self, now: Time, bytes: &[u8], input: &mut Self::Input);
-    /// Whether there is more of the last frame to be taken in now, after its owner has looked at
-    /// what there is so far.
+    /// Whether another piece of the last frame can be taken in now that the owner has processed the
+    /// pieces so far.
     #[inline]
     fn has_more(&self) -> bool {
         false
     }
-    /// Takes in the next piece of it.
+    /// Takes in the next piece of the last frame.
     #[inline]
     fn take_more(&mut self, now: Time, input: &mut Self::Input) {
         let _ = (now, input);
@@ -67,8 +67,8 @@ pub trait LinkControlBlock: Debug + Sized {
     /// # Panics
     /// If `now` is earlier than in an earlier call.
     fn handle_timers(&mut self, now: Time, input: &mut Self::Input);
-    /// The process stood still for `span` until `now`, which does not contain it: the peer may have
-    /// done the same, and may go on later.
+    /// The process stood still for `span`, which ended at `now` and is not contained in it. The
+    /// peer may have stood still too, and may go on later.
     fn stood_still(&mut self, now: Time, span: Duration);
     /// When [`handle_timers`](Self::handle_timers) or [`poll_frame`](Self::poll_frame) should be
     /// called if nothing happens before; [`Time::NEVER`] if that is not needed. May lie in the past.
@@ -146,7 +146,7 @@ impl<E: LinkControlBlock> LinkPort<E> {
         self.end.handle_frame(now, bytes, &mut self.input);
     }
 
-    /// Takes in the next piece of the last frame.
+    /// See [`LinkControlBlock::take_more`].
     #[inline]
     pub fn take_more(&mut self, now: Time) {
         self.end.take_more(now, &mut self.input);
@@ -158,7 +158,7 @@ impl<E: LinkControlBlock> LinkPort<E> {
         self.end.handle_timers(now, &mut self.input);
     }
 
-    /// The process stood still for `span` until `now`.
+    /// See [`LinkControlBlock::stood_still`].
     pub fn stood_still(&mut self, now: Time, span: Duration) {
         self.end.stood_still(now, span);
     }

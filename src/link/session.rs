@@ -50,12 +50,12 @@ pub trait Session: EndStatus + Debug + Sized {
         frame: &Frame<'_>,
         input: &mut Self::Input,
     ) -> Result<(), FrameError>;
-    /// [`LinkControlBlock::has_more`](super::LinkControlBlock::has_more).
+    /// See [`LinkControlBlock::has_more`](super::LinkControlBlock::has_more).
     #[inline]
     fn has_more_data(&self) -> bool {
         false
     }
-    /// [`LinkControlBlock::take_more`](super::LinkControlBlock::take_more).
+    /// See [`LinkControlBlock::take_more`](super::LinkControlBlock::take_more).
     #[inline]
     fn take_more_data(&mut self, now: Time, input: &mut Self::Input) {
         let _ = (now, input);

@@ -137,8 +137,8 @@ impl<'t> Lines<'t> {
     }
 }
 
-/// The line in which `span` begins, and its neighbours, of a text that messages call `name`; and
-/// where the span is in what is shown.
+/// The line in which `span` begins with its neighbours, from a text that messages call `name`, and
+/// the position of `span` in the excerpt.
 pub fn excerpt(name: &str, text: &str, span: Range<usize>) -> (Excerpt, SourceSpan) {
     let lines = Lines::new(text, core::iter::once(span.start));
     let excerpt = lines.excerpt(name, &[span]);

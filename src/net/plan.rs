@@ -35,8 +35,8 @@ pub struct Runtime {
     /// What moves through the stages of a router at once, where it can be chosen. If nothing is
     /// said: packets under a free-running clock, flits under any other.
     pub grain: Option<Grain>,
-    /// When routers hand up the phits of a frame, where that can be chosen. If nothing is said: by
-    /// frames under a free-running clock, phits under any other.
+    /// When routers hand up the phits of a frame, for machines with a choice. `None`: whole frames
+    /// under a free-running clock, phits under any other.
     pub cut_through: Option<CutThrough>,
     /// Profile instead of the network's.
     pub profile: Option<Profile>,
@@ -54,11 +54,10 @@ pub struct Runtime {
 }
 
 impl Runtime {
-    /// Refuses a choice of [`cut_through`](Self::cut_through) for `router`, of a machine that has
-    /// none.
+    /// Refuses a choice of [`cut_through`](Self::cut_through) for `router`, whose machine has none.
     ///
     /// # Errors
-    /// There is one.
+    /// If one was made.
     pub fn refuse_cut_through(&self, router: &str) -> Result<(), PlanError> {
         match self.cut_through {
             None => Ok(()),

@@ -33,19 +33,18 @@ impl LatencyRecorder {
         }
     }
 
-    /// The process stood still for `span` until `now`, which does not contain it.
+    /// The process stood still for `span`, which ended at `now` and is not contained in it.
     pub(crate) fn stood_still(&mut self, now: Time, span: Duration) {
         self.standstills.add(now, span);
     }
 
-    /// How long it was from `earlier` to `later`, standstills included: patience does not count
-    /// them, a measurement does.
+    /// Clock time between two attended times.
     #[inline]
     pub(crate) fn span(&self, earlier: Time, later: Time) -> Duration {
         self.standstills.span(earlier, later)
     }
 
-    /// Records a latency from `earlier` to `later`.
+    /// Records the clock time between two attended times as a latency.
     #[inline]
     pub(crate) fn record_span(&mut self, earlier: Time, later: Time) {
         self.record(self.span(earlier, later).as_ns());

@@ -84,8 +84,8 @@ impl Periods {
         }
     }
 
-    /// The process stood still for `span` until `now`, which does not contain it: the clock that all
-    /// incarnations share went on.
+    /// The process stood still for `span`, which ended at `now` and is not contained in it. The
+    /// clock that all incarnations share did not stop.
     pub(crate) fn stood_still(&mut self, now: Time, span: Duration) {
         self.clock_ns = self
             .clock_ns

@@ -58,7 +58,7 @@ impl Runs {
         Ok(())
     }
 
-    /// The process stood still for `span` until `now`.
+    /// See [`Node::stood_still`](crate::node::Node::stood_still).
     pub(crate) fn stood_still(&mut self, now: Time, span: Duration) {
         if let Some(driver) = &mut self.driver {
             driver.stood_still(now, span);

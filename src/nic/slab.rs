@@ -17,7 +17,7 @@ use crate::kit::Grace;
 use crate::time::{Duration, Time};
 
 const NONE: u32 = u32::MAX;
-/// Time-outs that a request waits beyond its own at most because its process stood still.
+/// Limit of the extension of time-outs after standstills, in time-outs.
 const GRACE: u64 = 4;
 
 /// What is remembered of a request until its response comes.
@@ -92,13 +92,13 @@ pub(crate) struct Slab<E> {
     slots: Vec<Slot<E>>,
     waiting: List,
     regions: Vec<Region>,
-    /// The region of a slot.
+    /// Maps a slot to its region.
     region_of: fn(u32) -> usize,
     periods: Periods,
     grace: Grace,
 }
 
-/// Slots that a request can be restricted to.
+/// A set of slots to which a request can be restricted.
 #[derive(Clone, Copy, Debug)]
 struct Region {
     free: List,
@@ -113,7 +113,7 @@ impl<E: Entry> Slab<E> {
         Self::in_regions(slots, idle, periods, (1, |_| 0))
     }
 
-    /// The same in a number of regions, of which the function names that of a slot.
+    /// Like [`new`](Self::new), with `regions` regions; `region_of` maps a slot to its region.
     pub(crate) fn in_regions(
         slots: u32,
         idle: E,
@@ -178,7 +178,6 @@ impl<E: Entry> Slab<E> {
         self.periods.is_open()
     }
 
-    /// Whether a slot of a region is left in the present period.
     #[inline]
     pub(crate) fn has_slot_in(&self, region: usize) -> bool {
         let is_free = self.regions[region].free.len > 0;
@@ -197,14 +196,14 @@ impl<E: Entry> Slab<E> {
         is_full.then(|| self.periods.ends())
     }
 
-    /// When there are slots in all regions again, if one has none now.
+    /// When all regions have slots again, if one has none now.
     fn all_open(&self) -> Option<Time> {
         let is_full = (0..self.regions.len()).any(|region| !self.has_slot_in(region));
         is_full.then(|| self.periods.ends())
     }
 
-    /// The slot of a region that has been in quarantine for longest, if it was not used in the
-    /// present period.
+    /// The slot of a region that has been in quarantine longest, if it was not used in the present
+    /// period.
     #[inline]
     fn rested(&self, region: usize) -> Option<u32> {
         let index = self.regions[region].quarantine.front;
@@ -227,7 +226,7 @@ impl<E: Entry> Slab<E> {
         self.begin_in(0, entry)
     }
 
-    /// The same in a slot of a region.
+    /// Like [`begin`](Self::begin), in a slot of `region`.
     #[inline]
     pub(crate) fn begin_in(&mut self, region: usize, entry: E) -> Option<(u32, u32)> {
         if !self.periods.is_open() {
@@ -315,14 +314,14 @@ impl<E: Entry> Slab<E> {
         Some(slot.entry.posted())
     }
 
-    /// The process stood still for `span` until `now`: those who were asked by then may have done
-    /// the same, and go on later.
+    /// The process stood still for `span` until `now`. Targets that had been asked by then may have
+    /// stood still too, and may go on later.
     pub(crate) fn stood_still(&mut self, now: Time, span: Duration, timeout: Duration) {
         self.grace.stood_still(now, span, timeout.times(GRACE));
         self.periods.stood_still(now, span);
     }
 
-    /// When the longest-waiting request has waited for `timeout`, and was posted.
+    /// When the request that has waited longest times out, and when it was posted.
     #[inline]
     pub(crate) fn times_out(&self, timeout: Duration) -> Option<(Time, Time)> {
         let posted = self.oldest()?;

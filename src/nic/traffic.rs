@@ -16,12 +16,13 @@ use super::turns::Turn;
 use crate::rng::Rng;
 use crate::time::{Duration, Time};
 
-/// Times that a run is announced to a target within the time-out of the first, evenly spread: a
-/// lost one does no harm, and a target that none reaches is known when one request has timed out.
+/// Evenly spread announcements of a run to a target within the time-out of the first, besides the
+/// quick repetitions: a lost one does no harm, and a target that none reaches is known when one
+/// request has timed out.
 const ATTEMPTS: u8 = 3;
-/// Repetitions that follow the first shortly, each this part of the time-out after the one before.
-/// While a run opens nothing else is on its way, so that each fault that waits for a packet (an
-/// error in a buffer, say) hits an announcement; a way has about as many buffers.
+/// Quick repetitions after the first announcement, a `QUICK_PART`th of the time-out apart. While a
+/// run opens the network is otherwise idle, so that a fault which affects the next packet (a bit
+/// error in a buffer, say) always hits an announcement; a path has about as many buffers.
 const QUICK: u8 = 8;
 const QUICK_PART: u64 = 512;
 const QUICK_LEAST: Duration = Duration::from_ms(1);
@@ -64,7 +65,7 @@ pub(crate) struct Driver {
     /// Targets that it has been announced to, and is to be once more: now, and when.
     to_repeat: VecDeque<u32>,
     repeats: BTreeSet<(Time, u32)>,
-    /// The time between quick ones, and between others.
+    /// The interval of the quick repetitions, and of the others.
     intervals: [Duration; 2],
     /// Targets to be asked whether they still know of the run.
     to_ask: VecDeque<u32>,
@@ -195,7 +196,7 @@ impl Driver {
         }
     }
 
-    /// The process stood still for `span` until `now`.
+    /// See [`Node::stood_still`](crate::node::Node::stood_still).
     pub(crate) fn stood_still(&mut self, now: Time, span: Duration) {
         self.latency.stood_still(now, span);
         self.pace.iter_mut().for_each(|pace| pace.stood_still(span));

@@ -306,21 +306,21 @@ fn announced(
     all
 }
 
-/// When a run is announced to a target that does not answer, if it is first at `from` ms.
+/// Times in ms at which a run is announced to a silent target, the first at `from`.
 fn attempts(from: u64) -> Vec<u64> {
     let quick = u64::from(QUICK);
     let after = (0..=quick).chain([quick + 30, quick + 60]);
     after.map(|ms| from + ms).collect()
 }
 
-/// These announcements to a processor.
+/// Announcements to a processor at these times, the first of them not a repetition.
 fn to(processor: u16, at: &[u64]) -> Vec<(u16, u64, bool)> {
     let each = at.iter().enumerate();
     each.map(|(n, &ms)| (processor, ms, n > 0)).collect()
 }
 
-/// On an otherwise idle network, announcements met every fault that waited for a packet, and three
-/// of them within a time-out were too few.
+/// On an otherwise idle network, announcements hit every fault that affected the next packet, and
+/// three of them within a time-out were not enough.
 #[test]
 fn a_run_opens_although_its_first_announcements_are_lost() {
     for lost in [1, 3, u64::from(QUICK)] {

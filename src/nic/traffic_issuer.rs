@@ -70,7 +70,7 @@ impl Repetition {
 pub(crate) enum Answered<'a> {
     /// Nobody knows whether it was carried out.
     Unknown,
-    /// It was never sent, since its target has been silent for a whole time-out.
+    /// Not sent: its target has been silent for a whole time-out.
     Unsent,
     /// It was damaged on its way and not carried out.
     Damaged,

@@ -10,18 +10,20 @@ const PS_PER_SECOND: u128 = 1_000_000_000_000;
 /// destinations.
 const PHASE_STREAM: u64 = 1 << 33;
 
-/// Random gaps are drawn in steps of this share of the mean one: fine enough to be exponential.
+/// Random gaps are multiples of the mean gap divided by this, which approximates an exponential
+/// distribution.
 const STEPS: u64 = 256;
 
-/// An open loop: messages of one source are due at even distances or after random gaps, whether or
-/// not those before them could be issued.
+/// An open loop: messages of one source are due at even intervals or after random gaps, whether or
+/// not earlier ones could be issued.
 ///
-/// With even gaps message *k* is due exactly *k* / rate after the first, rounded up to a picosecond,
-/// so that no error adds up. The first is due at a moment of the first interval that is drawn from
-/// the seed: sources do not fire in step. A node that is driven late finds several due at once.
+/// With even gaps message *k* is due exactly *k* / rate after the first, rounded up to a
+/// picosecond, so that no error adds up. The first is due at a moment of the first interval that is
+/// drawn from the seed, so that sources do not fire in step. A node that is driven late finds
+/// several due at once.
 ///
-/// Random gaps have a geometric distribution with that mean, as those of the sources of `phitwire
-/// sim` have: the open loop whose queues the literature computes.
+/// Random gaps have a geometric distribution with the same mean, like those of the sources of
+/// `phitwire sim`: the open loop of queueing theory.
 ///
 /// A source that cannot issue what is due (its window is full, the queue in front of its link is)
 /// owes it, and issues it as soon as it can; but it owes a window of messages at most. What is due
@@ -44,10 +46,10 @@ pub(crate) struct Pace {
     owed: u64,
     /// And those that never will be.
     dropped: u64,
-    /// What random gaps are drawn with.
+    /// Source of random gaps.
     random: Option<(Rng, Geometric)>,
-    /// For how long the process stood still, which the time here contains: what was due then is
-    /// owed, or dropped.
+    /// Total length of standstills. Due times include it: messages that fell due in a standstill
+    /// are owed or dropped.
     standstill: Duration,
 }
 
@@ -86,7 +88,7 @@ impl Pace {
         self.owed
     }
 
-    /// The process stood still for `span`, which the times handed in from now on do not contain.
+    /// The process stood still for `span`, which later values of `now` do not contain.
     pub(crate) fn stood_still(&mut self, span: Duration) {
         self.standstill = self.standstill + span;
     }
@@ -107,7 +109,8 @@ impl Pace {
             return;
         };
         let interval = (PS_PER_SECOND as u64).div_ceil(self.rate);
-        // What a stop of many intervals makes due is dropped but for a window: as many as on average.
+        // After a stop of many intervals, the mean number of messages is due; all but a window are
+        // dropped.
         let missed = now.since(self.next).as_ps() / interval;
         if missed > 2 * self.most + STEPS {
             self.due += missed;
@@ -265,7 +268,7 @@ mod tests {
         }
     }
 
-    /// Gaps of an exponential distribution have a standard deviation of their mean.
+    /// Exponentially distributed gaps have a standard deviation equal to their mean.
     #[test]
     fn random_gaps_have_the_mean_of_the_rate_and_its_deviation() {
         let mut pace = Pace::new((1_000, Gaps::Random), 9, (5, 3), Time::ZERO);
@@ -275,7 +278,7 @@ mod tests {
         let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
         let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>();
         let deviation = (variance / gaps.len() as f64).sqrt();
-        // Of 20,000 gaps the mean is within three standard errors, 0.02, the deviation within 0.03.
+        // The standard error over 20,000 gaps allows 0.02 for the mean and 0.03 for the deviation.
         assert!((mean - 1.0).abs() < 0.022, "{mean}");
         assert!((deviation - 1.0).abs() < 0.03, "{deviation}");
     }

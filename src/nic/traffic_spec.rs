@@ -52,23 +52,23 @@ impl Operation {
 pub enum Ways {
     /// By load alone.
     Adaptive0,
-    /// By load, with a bias towards minimal ways that grows along the way.
+    /// By load, with a bias towards minimal paths that grows along the path.
     Adaptive1,
-    /// By load, with a small bias towards minimal ways.
+    /// By load, with a small bias towards minimal paths.
     Adaptive2,
-    /// By load, with a large bias towards minimal ways.
+    /// By load, with a large bias towards minimal paths.
     Adaptive3,
-    /// A minimal way by hash: order is kept for each pair of processors.
+    /// A minimal path by hash: ordered for each pair of processors.
     Ordered,
-    /// A non-minimal way by hash: order is kept for each pair of processors.
+    /// A non-minimal path by hash: ordered for each pair of processors.
     OrderedNonMinimal,
     /// A minimal way.
     Minimal,
     /// A non-minimal way.
     Valiant,
-    /// A minimal way by a hash that includes the address: order is kept for each cache line.
+    /// A minimal path by a hash that includes the address: ordered for each cache line.
     MinHash,
-    /// A non-minimal way by a hash that includes the address: order is kept for each cache line.
+    /// A non-minimal path by a hash that includes the address: ordered for each cache line.
     NminHash,
 }
 
@@ -87,7 +87,7 @@ impl Ways {
         Self::NminHash,
     ];
 
-    /// Whether messages of one source to one cache line of a target arrive in their order.
+    /// Whether messages of one source to one cache line of a target arrive in order.
     pub const fn keeps_order(self) -> bool {
         matches!(
             self,
@@ -100,10 +100,10 @@ impl Ways {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "kebab-case")]
 pub enum Gaps {
-    /// All alike.
+    /// Equal gaps.
     #[default]
     Even,
-    /// Random, of a geometric distribution, as those of the sources of a simulation.
+    /// Random gaps with a geometric distribution, like those of the sources of a simulation.
     Random,
 }
 
@@ -173,10 +173,10 @@ pub struct TrafficSpec {
     /// Messages this network interface keeps outstanding, 1 to [`MAX_WINDOW`].
     #[serde(default = "default_window")]
     pub window: u32,
-    /// Messages per second that this network interface issues, 1 to [`MAX_RATE`]: an open
-    /// loop, in which a message is issued when it is due and not when another was answered. What is
-    /// due while the window is full, or the link takes nothing, is issued as soon as may be, a
-    /// window of messages at most; the others are never issued, and counted
+    /// Messages per second that this network interface issues, 1 to [`MAX_RATE`]: an open loop, in
+    /// which a message is issued when it is due, whether or not earlier ones were answered. If the
+    /// window is full or the link accepts nothing, due messages wait, up to a window of them; the
+    /// others are never issued but counted
     /// ([`TrafficReport::not_offered`](super::TrafficReport::not_offered)). Zero means no rate: as
     /// many as the window allows.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -198,8 +198,8 @@ pub struct TrafficSpec {
     /// Seed of all that is random in the run.
     #[serde(default)]
     pub seed: u64,
-    /// How packets choose their ways, where they can. If nothing is said, by load alone;
-    /// puts of fewer than 8 bytes, which have no room for their number, in order.
+    /// How packets choose their paths, on machines with a choice. `None`: by load alone; puts of
+    /// fewer than 8 bytes, which have no room for their number, in order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ways: Option<Ways>,
 }

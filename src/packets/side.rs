@@ -200,7 +200,7 @@ impl<E: TransferEnd> Side<E> {
         Some(request)
     }
 
-    /// The process stood still for `span` until `now`.
+    /// See [`Node::stood_still`](crate::node::Node::stood_still).
     pub(super) fn stood_still(&mut self, now: Time, span: Duration) {
         self.link.stood_still(now, span);
         self.pending.stood_still(now, span, self.config.timeout);

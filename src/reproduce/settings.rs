@@ -15,7 +15,7 @@ pub struct Reproduction {
     pub name: &'static str,
     /// What it shows, in one line.
     pub help: &'static str,
-    /// Runs, counts or computes, and puts the result beside what is printed, or says why it cannot.
+    /// Makes the table, or says why that is impossible.
     pub run: fn(&Settings<'_>) -> Result<Table, String>,
 }
 

@@ -1,15 +1,15 @@
-//! What is compared, what kind of value it is, and how closely it has to agree.
+//! Compared values: their kind, their source and how closely they must agree.
 
-/// How our value came about.
+/// How our value was obtained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// Measured in the routers, links or NICs that the processes run, or that virtual time runs.
+    /// Measured in the routers, links or NICs that live processes or virtual time run.
     Running,
     /// Measured in a model of a part that the machine's router does not contain.
     StandAlone,
-    /// Counted in wiring, tables or routes that are generated; nothing moves through them.
+    /// Counted in generated wiring, tables or routes; nothing moves through them.
     Count,
-    /// Counted in what the codec wrote or accepted.
+    /// Counted in packets that the codec wrote or accepted.
     Codec,
     /// Computed from constants.
     Formula,
@@ -25,7 +25,7 @@ impl Kind {
         Self::Formula,
     ];
 
-    /// The name for readers.
+    /// The name in output.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Running => "running model",
@@ -37,14 +37,14 @@ impl Kind {
     }
 }
 
-/// Where the value comes from that ours is compared with.
+/// Where the reference value comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Source {
     /// The paper prints it.
     Paper,
-    /// It follows from what the paper or the description says, and is printed nowhere.
+    /// It follows from statements of the paper or the description, but is not printed.
     Expected,
-    /// This project computed it earlier, by another program.
+    /// An earlier program of this project computed it.
     Earlier,
 }
 
@@ -52,7 +52,7 @@ impl Source {
     /// All sources, in the order of their columns.
     pub const ALL: [Self; 3] = [Self::Paper, Self::Expected, Self::Earlier];
 
-    /// The heading of its column, and its key.
+    /// The heading of its column, and its key in JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Paper => "paper",
@@ -62,17 +62,16 @@ impl Source {
     }
 }
 
-/// How far our value may be from the reference.
+/// Permitted difference between our value and the reference.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Tolerance {
-    /// So large a part of the reference.
+    /// A fraction of the reference.
     Relative(f64),
     /// So much in the unit of the table, such as percentage points.
     Absolute(f64),
-    /// The reference is a bound: ours may be anything not below it.
+    /// The reference is a lower bound.
     AtLeast,
-    /// The reference is a bound: ours may be anything that is not more than so much above it, in
-    /// the unit of the table.
+    /// The reference is an upper bound, exceeded by at most this much in the unit of the table.
     AtMost(f64),
 }
 
@@ -81,13 +80,13 @@ pub enum Tolerance {
 pub struct Row {
     /// What the value is of.
     pub label: String,
-    /// How ours came about.
+    /// How our value was obtained.
     pub kind: Kind,
     /// Where the reference comes from.
     pub source: Source,
-    /// What ours is compared with.
+    /// The value with which ours is compared.
     pub reference: f64,
-    /// The value that the run gave.
+    /// The value of this run.
     pub ours: f64,
     /// How far apart they may be.
     pub tolerance: Tolerance,
@@ -119,7 +118,7 @@ impl Row {
         self.ours - self.reference
     }
 
-    /// [`difference`](Self::difference) as a part of the reference.
+    /// [`difference`](Self::difference) as a fraction of the reference.
     pub fn relative_error(&self) -> f64 {
         self.difference() / self.reference
     }
@@ -140,16 +139,16 @@ impl Row {
 pub struct Observation {
     /// What the value is of.
     pub label: String,
-    /// How ours came about.
+    /// How our value was obtained.
     pub kind: Kind,
-    /// What the paper prints in its place, if anything.
+    /// The paper's value of the same quantity, if any.
     pub paper: Option<f64>,
-    /// The value that the run gave.
+    /// The value of this run.
     pub ours: f64,
 }
 
 impl Observation {
-    /// A value without a tolerance.
+    /// A value that is shown but not compared.
     pub fn new(
         kind: Kind,
         label: impl Into<String>,
@@ -189,7 +188,7 @@ impl Table {
         !self.rows.is_empty() && self.rows.iter().all(Row::within)
     }
 
-    /// The kinds of its rows, each once.
+    /// The kinds of its rows, without repetition.
     pub fn kinds(&self) -> impl Iterator<Item = Kind> + '_ {
         let is_there = |kind: &Kind| self.rows.iter().any(|row| row.kind == *kind);
         Kind::ALL.into_iter().filter(is_there)

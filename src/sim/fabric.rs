@@ -73,7 +73,7 @@ struct Slot<N> {
     /// [`NO_WIRE`].
     wires: Vec<u32>,
     alarm: Alarm,
-    /// Its time, in which it does not stand still.
+    /// The node's attended time.
     clock: Attendance,
     /// What came while it stands still: see [`Fabric::stop`].
     waiting: Option<Vec<(PortId, Vec<u8>)>>,
@@ -83,7 +83,7 @@ struct Slot<N> {
 }
 
 impl<N> Slot<N> {
-    /// The node's time, which runs as long as the node may run.
+    /// The node's attended time, which stops while the node is stopped.
     #[inline]
     fn attended(&mut self, now: Time) -> Time {
         match self.waiting {
@@ -310,18 +310,19 @@ impl<N: Node> Fabric<N> {
         self.wake_up(id, Duration::ZERO);
     }
 
-    /// The same, but the node takes the standstill for a sleep: its time has passed meanwhile.
+    /// Like [`go_on`](Self::go_on), but the node takes the standstill for a sleep, so that its time
+    /// includes it.
     #[cfg(test)]
     pub(crate) fn go_on_by_the_clock(&mut self, id: NodeId) {
         let slot = &mut self.slots[id.0 as usize];
-        // Its timers run before it has read what came.
+        // Its timers run before it has read the waiting frames.
         let waiting = slot.waiting.take();
         self.run_node(id);
         self.slots[id.0 as usize].waiting = waiting;
         self.wake_up(id, Duration::from_ps(u64::MAX));
     }
 
-    /// A node that stood still goes on after it slept for up to `asleep` on purpose.
+    /// Lets a stopped node go on, after a sleep on purpose of up to `asleep`.
     fn wake_up(&mut self, id: NodeId, asleep: Duration) {
         let slot = &mut self.slots[id.0 as usize];
         let Some(waiting) = slot.waiting.take() else {

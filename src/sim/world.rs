@@ -79,8 +79,8 @@ impl<L: Network> World<L> {
         Self::of_runtime(topology, spec, runtime)
     }
 
-    /// The world of `topology` with links that are as patient as between processes: what their
-    /// description names (`give_up_ms`, `silence_ms`) holds in virtual time, too.
+    /// The world of `topology` with the time-outs of links between processes: `give_up_ms` and
+    /// `silence_ms` of the description apply in virtual time, too.
     ///
     /// # Errors
     /// See [`WorldError`].

@@ -101,7 +101,7 @@ impl Pulse {
 pub struct Lookout {
     /// Looks without an answer before one is given up; none: nobody ever is.
     patience: u32,
-    /// Looks so far: the time in which the program had a chance to be answered.
+    /// Looks so far. They measure time that stops while the program does not run.
     looks: u32,
     /// At the last look.
     watched: BTreeSet<usize>,
@@ -146,13 +146,12 @@ impl Lookout {
         self.patience = in_ticks(patience);
     }
 
-    /// Counts a look.
     #[cfg(test)]
     pub(super) const fn has_looked(&mut self) {
         self.looks += 1;
     }
 
-    /// A time that stands still while the program does.
+    /// Time by looks: it stops while the program does not run.
     pub(super) const fn now(&self) -> Duration {
         Duration::from_millis(TICK.as_millis() as u64 * self.looks as u64)
     }

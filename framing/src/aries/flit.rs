@@ -121,33 +121,33 @@ impl NodeId {
 
 /// Routing control: how a packet's way is chosen (white paper, "Cray XC Routing").
 ///
-/// The field of the head has three bits, and the deterministic modes share two of its codes: the
-/// packet id says which of the two a packet has, and the hashed ones carry the hash of their cache
-/// line in it (see [`Lines`]).
+/// The field has three bits, and the deterministic modes share two of its codes. The packet id
+/// tells the modes of a code apart; in the hashed modes it carries the hash of the cache line (see
+/// [`Lines`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Routing {
     /// Adaptive, without bias: the load alone decides.
     #[default]
     Adaptive0 = 0,
-    /// Adaptive, with a bias towards minimal ways that grows as the packet travels.
+    /// Adaptive, with a bias towards minimal paths that grows as the packet travels.
     Adaptive1 = 1,
-    /// Adaptive, with a small bias towards minimal ways.
+    /// Adaptive, with a small bias towards minimal paths.
     Adaptive2 = 2,
-    /// Adaptive, with a large bias towards minimal ways.
+    /// Adaptive, with a large bias towards minimal paths.
     Adaptive3 = 3,
-    /// Ordered (IN_ORDER of the application interfaces): for each pair of NICs one minimal way,
+    /// Ordered (IN_ORDER of the application interfaces): one minimal path for each pair of NICs,
     /// chosen by a deterministic hash.
     Ordered = 4,
-    /// Ordered for each pair of NICs on one non-minimal way.
+    /// Ordered, on one non-minimal path for each pair of NICs.
     OrderedNonMinimal = 5,
     /// Minimal only, the port by load.
     Minimal = 6,
     /// Non-minimal only (Valiant), the port by load.
     Valiant = 7,
-    /// A minimal way chosen by a hash that includes the address: in order for each cache line.
+    /// A minimal path chosen by a hash that includes the address: ordered per cache line.
     MinHash = 8,
-    /// A non-minimal way chosen by a hash that includes the address: in order for each cache line.
+    /// A non-minimal path chosen by a hash that includes the address: ordered per cache line.
     NminHash = 9,
 }
 
@@ -165,7 +165,7 @@ crate::listed!(Routing {
 });
 
 impl Routing {
-    /// The mode of a 3-bit code of a packet with that id; higher bits are ignored.
+    /// The mode for a 3-bit code and the packet's id. Higher bits of `code` are ignored.
     #[inline]
     pub const fn from_code(code: u8, packet_id: u16) -> Self {
         match (code & 7, Lines::of(packet_id)) {
@@ -197,19 +197,20 @@ impl Routing {
         }
     }
 
-    /// Whether a hash chooses the way, whatever the loads.
+    /// Whether a hash chooses the path, whatever the loads.
     #[inline]
     pub const fn is_deterministic(self) -> bool {
         matches!(self.code(), 4 | 5)
     }
 
-    /// Whether the hash includes the address, so that order is kept for each cache line only.
+    /// Whether the hash includes the address, so that packets are ordered per cache line only.
     #[inline]
     pub const fn is_hashed(self) -> bool {
         matches!(self, Self::MinHash | Self::NminHash)
     }
 
-    /// The mode of the response to a request. It needs no order: what it answers is done.
+    /// The mode of the response to a request. Responses need no order: the request has been carried
+    /// out.
     #[inline]
     #[must_use]
     pub const fn of_response(self) -> Self {
@@ -220,7 +221,7 @@ impl Routing {
         }
     }
 
-    /// Whether a packet leaves its source on a non-minimal way, whatever the loads.
+    /// Whether a packet leaves its source on a non-minimal path, whatever the loads.
     #[inline]
     pub const fn is_non_minimal(self) -> bool {
         matches!(
@@ -230,25 +231,25 @@ impl Routing {
     }
 }
 
-/// The upper half of the packet ids: ids of packets whose way includes the address, with the hash
-/// of the cache line.
+/// The upper half of the packet ids, used by the hashed modes: an id carries the hash of the cache
+/// line.
 ///
-/// A router sees the head flit only, which has no address. A NIC has at most 1,024 packets
-/// outstanding, so that half of the 4,096 ids is enough for all others.
+/// A router sees only the head flit, which has no address. A NIC has at most 1,024 packets
+/// outstanding, so half of the 4,096 ids is enough for the other modes.
 #[derive(Clone, Copy, Debug)]
 pub struct Lines;
 
 impl Lines {
-    /// Values of the hash.
+    /// Number of hash values.
     pub const HASHES: u8 = 8;
-    /// Ids of each value.
+    /// Ids for each hash value.
     pub const IDS: u16 = 1 << 8;
-    /// The first such id.
+    /// The lowest id of a hashed mode.
     pub const FIRST_ID: u16 = 1 << 11;
     /// Bytes of a cache line.
     pub const BYTES: u64 = 64;
 
-    /// The hash of the line in an id, if it is such a one.
+    /// The hash of the cache line in an id; `None` for an id of the lower half.
     #[inline]
     pub const fn of(packet_id: u16) -> Option<u8> {
         if packet_id & Self::FIRST_ID == 0 {
@@ -258,14 +259,14 @@ impl Lines {
         }
     }
 
-    /// The hash of the cache line of an address: each bit of the line's number counts.
+    /// The hash of the cache line of an address. Every bit of the line number affects it.
     #[inline]
     pub const fn hash(address: u64) -> u8 {
         let line = address / Self::BYTES;
         (line.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 61) as u8
     }
 
-    /// The first id of a hash.
+    /// The lowest id for a hash value.
     #[inline]
     pub const fn first_id(hash: u8) -> u16 {
         Self::FIRST_ID | (hash as u16 & 7) << 8
@@ -305,7 +306,7 @@ impl Head {
     }
 
     /// A head of a packet of `length` flits (1 to 14; cut to 4 bits) on its first virtual channel.
-    /// Of the modes that share a code `packet_id` says which it is (see [`Lines`]).
+    /// `packet_id` must fit the mode, since it tells apart modes that share a code (see [`Lines`]).
     #[inline]
     pub const fn new(
         response: bool,
@@ -368,8 +369,8 @@ impl Head {
         Routing::from_code((self.0.0 >> ROUTING_SHIFT & 7) as u8, self.packet_id())
     }
 
-    /// The hash of the cache line that the way of the packet goes by; 0 of those in order for each
-    /// pair of NICs.
+    /// What the path hash uses of the address: 1 + the hash of the cache line in the hashed modes,
+    /// 0 in all others.
     #[inline]
     pub const fn line_hash(self) -> u8 {
         match (self.routing().is_hashed(), Lines::of(self.packet_id())) {

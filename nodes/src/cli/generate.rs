@@ -17,28 +17,28 @@ pub struct Wanted {
     given: Given,
 }
 
-/// FNV-1a of a name that is too long.
+/// FNV-1a.
 fn digest(name: &str) -> u32 {
     let step = |hash: u32, byte: u8| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
     name.bytes().fold(0x811c_9dc5, step)
 }
 
-/// Letters of a network's name.
+/// Longest name of a network in letters.
 const LONGEST_NAME: usize = 32;
 
 impl Wanted {
-    /// The network. One name stands for one network: without a name of its own, it has those
-    /// options in its name that make it differ from the network of that name.
+    /// The network. A name must stand for one network: unless `--name` is given, options that
+    /// change the network but not its name are added to the name.
     ///
     /// # Errors
-    /// Options that make none.
+    /// If the options make no network.
     pub(super) fn network(&self) -> miette::Result<Box<dyn Network>> {
         let make = |given: &Given| (self.generator.generate)(given);
         let network = make(&self.given).map_err(|error| miette!("{error}"))?;
         if !self.given.all("name").is_empty() {
             return Ok(network);
         }
-        // A name whose options would make it too long has their values only, or a number for them.
+        // Names that would be too long have the options' values only, or a hash.
         let (mut name, mut short) = (network.name().to_owned(), network.name().to_owned());
         for option in self.generator.options.iter().filter(|o| !o.required) {
             let values = self.given.all(option.name);
@@ -54,7 +54,7 @@ impl Wanted {
         if name == network.name() {
             return Ok(network);
         }
-        // What stands in a name is what files and links may be called.
+        // Names become names of files and links.
         let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-._".contains(letter);
         let fits = [&name, &short]
             .into_iter()
@@ -69,7 +69,7 @@ impl Wanted {
         make(&given).map_err(|error| miette!("{error}"))
     }
 
-    /// The options without one of them.
+    /// The options without the one of that name.
     fn without(&self, name: &str) -> Given {
         let mut given = Given::default();
         for other in self.given.names().filter(|other| *other != name) {
@@ -198,7 +198,7 @@ mod tests {
         words.join(" ")
     }
 
-    /// A line of options, and the name of the network, which makes it again.
+    /// Options and the name of the network, which makes it again.
     const SHAPES: [(&str, &str, &str); 11] = [
         ("blackwidow", "--processors 64 --rank 1.5", "r1.5-64"),
         ("blackwidow", "--processors 64 --rank 2", "r2-64"),

@@ -99,7 +99,8 @@ enum Command {
     Soak(soak::SoakArgs),
     /// Generate, check, show and plan topologies
     Topology(topology::TopologyArgs),
-    /// Put what is run, counted or computed here beside the papers' tables; exit status 1 if a row is too far off
+    /// Compare values that are run, counted or computed here with the papers' tables; exit status 1
+    /// if a row is out of tolerance
     Reproduce(reproduce::ReproduceArgs),
     /// Write what passes the links of a running lab to a pcapng file, for Wireshark
     Capture(capture::CaptureArgs),
@@ -117,15 +118,15 @@ enum Command {
     Man(pages::ManArgs),
 }
 
-/// A command of another crate, which reads its own arguments.
+/// A command of another crate, which parses its own arguments.
 pub struct Tool {
-    /// The subcommand's name.
+    /// The name of the subcommand.
     pub name: &'static str,
-    /// What `--help` says of it.
+    /// Its text in `--help`.
     pub about: &'static str,
     /// Its arguments, for completions and manuals.
     pub command: fn() -> clap::Command,
-    /// Runs it with its arguments, the name first.
+    /// Runs it; the first argument is its name.
     pub main: fn(Vec<OsString>) -> ExitCode,
 }
 
@@ -220,7 +221,7 @@ fn refuse(error: &clap::Error) -> ExitCode {
     ExitCode::from(error.exit_code() as u8)
 }
 
-/// The commands that there are where one is named that is none.
+/// The existing commands, for an unknown one.
 fn there_are(error: &clap::Error, arguments: impl Iterator<Item = String>) -> Option<String> {
     if error.kind() != clap::error::ErrorKind::InvalidSubcommand {
         return None;

@@ -14,8 +14,8 @@ use crate::whole_file;
 
 /// Draw what `phitwire sim --csv` has written.
 ///
-/// Several files are one drawing. Of one network, traffic and options it is in cycles and fractions of
-/// a port's rate; of several in ns and GB/s, and the legend says what differs.
+/// Several files make one drawing. Results of one network, traffic and options are drawn in cycles
+/// and fractions of a port's rate; others in ns and GB/s, with the differences in the legend.
 #[derive(Args, Debug)]
 pub struct PlotArgs {
     /// Files of comma-separated values
@@ -29,8 +29,8 @@ pub struct PlotArgs {
 /// Runs `phitwire plot`.
 ///
 /// # Errors
-/// Files that cannot be read, have no points or lack the units of several networks, and one that
-/// cannot be written.
+/// If a file cannot be read or written, has no points, or lacks the units that results of several
+/// networks need.
 pub fn run(args: &PlotArgs) -> miette::Result<ExitCode> {
     let (mut names, mut files) = (Vec::new(), Vec::new());
     for path in &args.files {

@@ -1,4 +1,4 @@
-//! `phitwire reproduce`: the papers' tables, beside what this project gives.
+//! `phitwire reproduce`: compares this project's values with the papers' tables.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -166,7 +166,7 @@ fn as_json(table: &Table, seed: u64) -> Value {
     })
 }
 
-/// The rows, with a column for each source that a reference of theirs has.
+/// The rows, with a column for each source that their references have.
 fn rows_as_text(table: &Table) -> String {
     let number = |value: f64| format!("{value:.*}", table.decimals);
     let mut sources = Source::ALL.to_vec();
@@ -335,7 +335,7 @@ mod tests {
         assert!(row["label"].is_string() && row["ours"].is_f64() && row["relative_error"].is_f64());
     }
 
-    /// Only what the paper prints has the key `paper` and stands in the column of that name.
+    /// Only values that the paper prints have the key `paper` and stand in its column.
     #[test]
     fn a_number_of_ours_is_not_called_the_papers() {
         let mut table = table();

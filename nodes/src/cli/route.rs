@@ -208,7 +208,7 @@ fn follow(
     Ok((hops, Some("it goes round in circles".to_owned())))
 }
 
-/// The way that a packet takes: the first whose link is not down, and none if all are.
+/// The first link whose end is not down; `None` if all are down.
 fn onward(ways: &[Onward]) -> Option<&Onward> {
     ways.iter().find(|way| way.is_up != Some(false))
 }

@@ -73,15 +73,15 @@ pub struct RunArgs {
     /// router has both]
     ///
     /// Whole packets pass the same queues, arbiters and decisions. A packet begins at a router when
-    /// all of it has come, or when there is room for all of it: the guide's page on the machine says
-    /// which. Under a paced clock it takes every bus, stage and output for as many cycles as flit by
-    /// flit; under a free-running one wires and stages take no time, whatever the grain.
+    /// all of it has arrived, or when there is room for all of it: the guide's page on the machine
+    /// says which. Under a paced clock it takes every bus, stage and output for as many cycles as
+    /// flit by flit; under a free-running one wires and stages take no time, whatever the grain.
     #[arg(long, value_parser = grains())]
     grain: Option<Grain>,
-    /// When the phits of a frame are handed up: with the frame, so that a packet inside one frame is
-    /// checked before it moves, or as they come, so that it is forwarded speculatively and let go,
-    /// poisoned, if its check is wrong. Only routers that take phits have this option [default: frames
-    /// under a free-running clock, phits under a paced one]
+    /// When the phits of a frame are handed up: with the frame, so that a packet inside one frame
+    /// is checked before it moves, or as they arrive, so that it is forwarded speculatively and let
+    /// go, poisoned, if its check is wrong. Only routers that take phits have this option [default:
+    /// frames under a free-running clock, phits under a paced one]
     #[arg(long, value_parser = cut_throughs())]
     cut_through: Option<CutThrough>,
 }

@@ -20,7 +20,6 @@ pub struct TopologyArgs {
     command: Command,
 }
 
-/// What names a network.
 pub(super) const NETWORK: &str = "The description, or the name of a network as `phitwire sim` takes it, such as \
                                   r2-1024; `-` is standard input";
 

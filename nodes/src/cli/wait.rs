@@ -61,7 +61,7 @@ pub fn run(args: WaitArgs) -> miette::Result<ExitCode> {
         let asked_all = settled.is_empty();
         let asked: Vec<String> = nodes.difference(&settled).cloned().collect();
         let left = patience.left(asleep).unwrap_or_default();
-        // One round waits for no longer than that on purpose.
+        // Longest sleep on purpose in one round.
         asleep = control::TIMEOUT + INTERVAL;
         let answers = control::ask_all(
             &args.lab,

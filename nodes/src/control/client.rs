@@ -16,11 +16,11 @@ use super::reply::{Refusal, Reply};
 use crate::nearest::nearest;
 use crate::run_dir::{LabDir, RunDirError};
 
-/// How long a process may take to answer, in time in which the one that asks runs: it does so
+/// Time limit for the answer of a process, in time in which the asking process runs. A node answers
 /// between two turns of its event loop.
 pub const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A wait is looked after this often.
+/// Length of one blocking read: the remaining time is checked after each.
 const SLICE: Duration = Duration::from_millis(100);
 
 /// Why a request was not answered.
@@ -93,11 +93,11 @@ pub struct Client {
     owed: usize,
     /// The last request went out in part.
     half_sent: bool,
-    /// How long to wait where nothing else is said.
+    /// Time limit where none is given.
     limit: Duration,
 }
 
-/// Whether a wait came to its end.
+/// Whether a blocking call reached its time limit.
 fn is_over(error: &io::Error) -> bool {
     use io::ErrorKind::{TimedOut, WouldBlock};
     matches!(error.kind(), WouldBlock | TimedOut)
@@ -250,8 +250,8 @@ impl Client {
         self.answer(&mut Patience::new(timeout))
     }
 
-    /// The same, with what is left of a patience that several are waited for with.
-    ///
+    /// Like [`answer_within`](Self::answer_within), with the time left of a limit that several
+    /// replies share.
     /// # Errors
     /// When the connection fails or the process refuses.
     pub fn answer(&mut self, patience: &mut Patience) -> Result<Value, ClientError> {
@@ -263,7 +263,7 @@ impl Client {
     fn reply(&mut self, patience: &mut Patience) -> Result<Reply, ClientError> {
         let mut asleep = Duration::ZERO;
         loop {
-            // What is there already is looked at even when the time is over.
+            // Data that has arrived is read even after the time limit.
             let left = patience.left(asleep);
             asleep = left.map_or(Duration::ZERO, |left| left.min(SLICE));
             let stream = self.stream.get_ref();
@@ -290,7 +290,6 @@ impl Client {
     }
 }
 
-/// A time that is not zero.
 fn not_zero(time: Duration) -> io::Result<Duration> {
     match time.is_zero() {
         true => Err(io::ErrorKind::InvalidInput.into()),

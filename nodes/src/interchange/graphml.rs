@@ -11,8 +11,8 @@ use super::graph::{End, Graph, Node};
 
 /// Elements in a file at most.
 const MOST_ELEMENTS: u32 = 4_000_000;
-/// Attributes of an element, elements within each other and names of namespaces at most. The reader
-/// of XML compares each of them with all others; graphs have a handful.
+/// Limit of attributes per element, nesting and namespaces. The XML reader compares each of them
+/// with all others; graphs have a handful.
 const MOST_ATTRIBUTES: usize = 64;
 const MOST_DEPTH: usize = 64;
 const MOST_NAMESPACES: usize = 64;
@@ -190,7 +190,7 @@ fn child<'a, 'input: 'a>(
     children(element, name).next()
 }
 
-/// Looks for what would take the reader of XML longer than the bytes of the file: it is not read.
+/// Rejects files that would take the XML reader more than linear time.
 fn bounded(text: &str) -> Result<(), Mistake> {
     let too_many = |what: &str, at: usize| Err((format!("{what} are not read"), at..at));
     if let Some((at, _)) = text.match_indices("xmlns").nth(MOST_NAMESPACES) {
@@ -226,14 +226,14 @@ fn bounded(text: &str) -> Result<(), Mistake> {
     Ok(())
 }
 
-/// A tag: its bytes, and the values in it.
+/// A tag: its length in bytes, and the number of its attribute values.
 struct Tag {
     length: usize,
     attributes: usize,
 }
 
 impl Tag {
-    /// The tag that a text begins with; up to the end of the text if it does not end.
+    /// The tag at the start of `text`. An unterminated one reaches to the end.
     fn at(text: &str) -> Self {
         let (mut quote, mut attributes) = (None, 0);
         for (at, byte) in text.bytes().enumerate() {

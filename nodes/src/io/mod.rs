@@ -157,8 +157,8 @@ pub trait Backend {
     }
 }
 
-/// Opens all ports. Those whose interface is missing or unusable wait for it, as they would if it
-/// had gone while the process ran; if that is so of all, the process is in the wrong place.
+/// Opens all ports. A port whose interface is missing or unusable waits for it, as after losing it
+/// at run time. If all would wait, the process is in the wrong namespace: that is an error.
 fn open_all(ports: &[PortConfig]) -> Result<Vec<PortSocket>, OpenError> {
     let mut sockets = Vec::with_capacity(ports.len());
     let mut waiting = Vec::new();
@@ -169,7 +169,7 @@ fn open_all(ports: &[PortConfig]) -> Result<Vec<PortSocket>, OpenError> {
             Err(error) => return Err(error),
         }
     }
-    // An interface yet to come is expected to carry frames as long as the longest of the others.
+    // A missing interface is assumed to carry frames as long as the longest of the others.
     let limit = sockets.iter().map(PortSocket::frame_limit).max();
     for (config, error) in waiting {
         let limit = limit.ok_or(error)?;

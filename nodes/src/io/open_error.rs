@@ -19,9 +19,9 @@ pub enum OpenError {
     InterfaceMissing {
         /// The port.
         port: PortId,
-        /// What was looked for.
+        /// The interface in the configuration.
         interface: String,
-        /// What there is.
+        /// The existing interfaces.
         known: String,
     },
     /// The process may not open raw sockets.
@@ -45,10 +45,10 @@ pub enum OpenError {
         port: PortId,
         /// The MTU.
         mtu: usize,
-        /// What it leaves.
+        /// Bytes that it leaves for a link frame.
         limit: usize,
     },
-    /// More was asked for than the interface takes.
+    /// `--mtu` exceeds the interface's MTU.
     #[error(
         "port {port}: --mtu {asked} is more than the MTU {mtu} of interface `{interface}`; raise \
          that first with `ip link set dev {interface} mtu {asked}`"
@@ -56,43 +56,42 @@ pub enum OpenError {
     MtuTooLarge {
         /// The port.
         port: PortId,
-        /// What was asked for.
+        /// The value of `--mtu`.
         asked: usize,
-        /// What the interface takes.
+        /// The MTU of the interface.
         mtu: usize,
         /// The interface.
         interface: String,
     },
-    /// The local address is not there, or is in use.
+    /// The local address does not exist or is in use.
     #[error("port {port}: cannot bind to UDP address {local}: {source}; {remedy}")]
     Bind {
         /// The port.
         port: PortId,
         /// The address.
         local: SocketAddrV4,
-        /// What the kernel said.
+        /// The error of the system call.
         source: io::Error,
         /// What to do.
         remedy: &'static str,
     },
-    /// Any other failing system call.
+    /// Another failed system call.
     #[error("port {port}: {call}: {source}")]
     System {
         /// The port.
         port: PortId,
-        /// What failed.
+        /// The failed call.
         call: &'static str,
-        /// What the kernel said.
+        /// The error of the system call.
         source: io::Error,
     },
-    /// The engine itself could not be set up.
+    /// The engine could not be set up.
     #[error("setting up the I/O engine: {0}")]
     Engine(#[from] io::Error),
 }
 
 impl OpenError {
-    /// Whether it is the interface's state that keeps the port from opening, which may change while
-    /// the process runs.
+    /// Whether the cause is the state of the interface, which may change while the process runs.
     pub(super) fn is_of_interface(&self) -> bool {
         match self {
             Self::InterfaceMissing { .. } | Self::MtuTooSmall { .. } => true,

@@ -102,7 +102,7 @@ impl Ports {
         }
     }
 
-    /// Whether a port was opened without the interface that it needs, and waits for
+    /// Whether a port was opened without its interface and waits for
     /// [`attach_again`](Self::attach_again).
     pub fn is_detached(&self, port: PortId) -> bool {
         self.socket(port).is_some_and(PortSocket::is_detached)

@@ -36,7 +36,7 @@ impl From<Errno> for SendFailure {
             | Errno::EHOSTDOWN
             | Errno::EADDRNOTAVAIL
             | Errno::ENXIO
-            // Of a socket that waits for its interface.
+            // A socket that waits for its interface.
             | Errno::EDESTADDRREQ
             | Errno::ENODEV => Self::LinkDown,
             Errno::ECONNREFUSED => Self::Refused,

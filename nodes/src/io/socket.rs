@@ -92,9 +92,10 @@ pub struct PortSocket {
     accepted: u64,
     /// The interface that the socket is bound to, if it is: its index, and its name.
     bound_to: Option<(u32, String)>,
-    /// Of a UDP socket that its interface did not let connect yet: this end and the other one.
+    /// Local and remote address of a UDP socket that is not yet connected, since its interface had
+    /// no route.
     unconnected: Option<(SocketAddrV4, SocketAddrV4)>,
-    /// It was opened without its interface, or that was not well.
+    /// It was opened while its interface was missing or unusable.
     is_detached: bool,
     /// Cleared when the kernel refuses to segment on this port, until it is bound anew.
     segmentation_works: bool,
@@ -347,7 +348,7 @@ fn open_udp(
     let mut opened = PortSocket::new(port, socket, limit, interface);
     match connected {
         Ok(()) => {}
-        // An interface that is down has no way to the peer: the port connects when it is up.
+        // An interface that is down has no route to the peer: the port connects when it is up.
         Err(error) if opened.bound_to.is_some() && is_unreachable(&error) => {
             opened.unconnected = Some((local, peer));
             opened.is_detached = true;
@@ -377,8 +378,8 @@ fn udp_socket(port: PortId) -> Result<Socket, OpenError> {
     Ok(socket)
 }
 
-/// Opens the socket of a port whose interface is missing or has no use yet, for frames of up to
-/// `frame_limit` bytes. It is bound when the interface is well.
+/// Opens the socket of a port whose interface is missing or unusable, for frames of up to
+/// `frame_limit` bytes. It is bound when the interface is usable.
 ///
 /// # Errors
 /// As [`OpenError`] tells.

@@ -16,9 +16,9 @@ use crate::control::{ClientError, Request, RoutingReport};
 /// take, short enough for packets that wait meanwhile not to time out (20 s by default).
 pub const HOLD_MS: u64 = 10_000;
 
-/// The longest sleep between two looks at what is due.
+/// Longest sleep between two checks of what is due.
 const STEP: Duration = Duration::from_ms(20);
-/// How long the answer of a router is waited for at most.
+/// Time limit for the answer of a router.
 const LONGEST_ANSWER: Duration = Duration::from_ms(5_000);
 
 /// What has come of it, and why some routers were not done.
@@ -40,7 +40,7 @@ pub fn execute(
     tables: &dyn RoutedTables,
     told_to_stop: &dyn Fn() -> bool,
 ) -> Done {
-    // Waits count only time in which this process ran, or waited for an answer on purpose.
+    // Time limits count only time in which this process ran or waited for an answer.
     let (clock, mut attendance) = (Clock::new(), Attendance::new(Time::ZERO));
     let mut now = |asleep| attendance.look(clock.now(), asleep);
     let sources: Vec<NodeRef> = living.iter().map(|&router| NodeRef::Chip(router)).collect();

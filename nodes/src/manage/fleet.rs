@@ -195,7 +195,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// Waits for the answer to what was begun.
+    /// Waits for the answer to the command that was begun.
     fn finish(&mut self, node: NodeRef, patience: &mut Patience) -> Result<Value, ClientError> {
         let Some(mut line) = self.lines.remove(&node) else {
             return Err(ClientError::Silent);

@@ -72,7 +72,7 @@ pub struct OverSeeds {
     pub accepted_load: Estimate,
     /// How many of them saturated.
     pub saturated: u64,
-    /// How many of them were not known to be steady, nor saturated.
+    /// How many of them are unsettled: not known to be steady, and not saturated.
     pub unsettled: u64,
 }
 
@@ -89,14 +89,14 @@ pub struct SeedRun {
     pub build_seconds: f64,
 }
 
-/// The source that could send least, with fractions of its rate.
+/// The source that could send least. Loads are fractions of its rate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LeastServed {
     /// The network interface.
     pub source: String,
-    /// What it sent.
+    /// The load that it sent.
     pub served: f64,
-    /// What it had to send.
+    /// The load that it offered.
     pub offered: f64,
 }
 
@@ -135,12 +135,12 @@ impl Measured {
         self.cycle.as_ps() as f64 / 1e3
     }
 
-    /// Bytes of messages per nanosecond, which are GB/s, that a terminal sends at a full load.
+    /// Bytes of messages per nanosecond (GB/s) that a terminal sends at full load.
     pub fn full_gbytes_per_second(&self) -> f64 {
         self.first().report.bytes_per_cycle / self.cycle_ns()
     }
 
-    /// All seeds, if there are several.
+    /// Estimates over all seeds; `None` for a single one.
     pub fn over_seeds(&self) -> Option<OverSeeds> {
         if self.seeds.len() < 2 {
             return None;
@@ -204,7 +204,7 @@ pub fn measure(
         if number == 0 {
             found = config.traced.is_some().then(|| run.found());
         } else {
-            // The distribution is written of the first seed only.
+            // The distribution is output for the first seed only.
             report.latency_counts = LatencyCounts::default();
         }
         all.push(SeedRun {

@@ -30,7 +30,7 @@ fn least_served(least: Option<&LeastServed>) -> Value {
     )
 }
 
-/// What a seed found, in short.
+/// A short result of one seed.
 fn of_seed(run: &SeedRun) -> Value {
     let report = &run.report;
     json!({
@@ -47,8 +47,8 @@ fn of_seed(run: &SeedRun) -> Value {
     })
 }
 
-/// One measurement as a JSON object: the first seed, and what all say. `about` (topology, traffic)
-/// comes first.
+/// One measurement as a JSON object: the first seed in full, and all seeds in short. `about`
+/// (topology, traffic) comes first.
 pub fn json(about: &Map<String, Value>, measured: &Measured) -> Value {
     let first = measured.first();
     let report = &first.report;
@@ -157,7 +157,6 @@ fn latencies(latency: LatencySummary) -> Value {
     })
 }
 
-/// The same in nanoseconds.
 fn latencies_ns(latency: LatencySummary, cycle_ns: f64) -> Value {
     let some = (latency.count > 0).then_some(latency);
     let ns = |of: fn(LatencySummary) -> f64| some.map(|latency| of(latency) * cycle_ns);
@@ -182,14 +181,14 @@ fn phit_hops_per_second(run: &SeedRun) -> f64 {
 pub const HEADING: &str = "     load, of 1             |               latency, in cycles                    | hops  simulated,   | least served source\n \
      offered accepted state     |    min     mean     p50     p99   p99.9     max | mean  M phit-hops/s | served of offered, Jain's index, name";
 
-/// The mean over seeds of what those with latencies say; `None` where none has any.
+/// Mean over the seeds that measured latencies; `None` if none did.
 fn mean(measured: &Measured, of: fn(LatencySummary) -> f64) -> Option<f64> {
     let all = measured.reports().map(|report| report.latency_cycles);
     let values: Vec<f64> = all.filter(|l| l.count > 0).map(of).collect();
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// The state of a point: of its seeds, the worst.
+/// The worst state of the seeds of a point.
 pub(super) fn state(measured: &Measured) -> State {
     let all = || measured.reports().map(|report| report.state);
     let is_saturated = all().any(|state| state == State::Saturated);
@@ -199,8 +198,8 @@ pub(super) fn state(measured: &Measured) -> State {
     }
 }
 
-/// One measurement as a line of a table; of several seeds all figures are means over them, and the
-/// source is the one that was served least under any.
+/// One measurement as a line of a table. With several seeds all figures are means over them, and
+/// the source is the one served least in any of them.
 pub fn line(measured: &Measured) -> String {
     let over = |of: fn(&SeedRun) -> f64| {
         measured.seeds.iter().map(of).sum::<f64>() / measured.seeds.len() as f64
@@ -225,7 +224,6 @@ pub fn line(measured: &Measured) -> String {
         over(|run| run.report.hops_mean),
         over(phit_hops_per_second) / 1e6,
     );
-    // Writing to a String cannot fail.
     let all = measured
         .seeds
         .iter()
@@ -238,6 +236,7 @@ pub fn line(measured: &Measured) -> String {
     }) = least
     {
         let jain = over(|run| run.report.fairness.jain);
+        // Writing to a String cannot fail.
         let _ = write!(text, " | {served:.4} of {offered:.4}, {jain:.4}, {source}");
     }
     let report = &measured.first().report;
@@ -267,7 +266,7 @@ pub fn line(measured: &Measured) -> String {
     text
 }
 
-/// What is to be said of a point that is not known to be steady nor saturated.
+/// A warning if the point is unsettled.
 pub fn warning(measured: &Measured) -> Option<String> {
     let mut all = measured.reports();
     let (seed, reason) = all.find_map(|report| Some((report.seed, report.state.reason()?)))?;

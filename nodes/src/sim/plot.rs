@@ -12,9 +12,9 @@ const HIGHEST: f64 = 12.0;
 const ROOM: f64 = 1.25;
 
 /// Draws mean and 99th percentile of the latency over offered load, and below them accepted load;
-/// of several modes, networks or patterns the means. Points of one network, pattern and options are
-/// drawn in cycles and fractions of a port's rate, others in ns and GB/s, with what differs in the
-/// legend. Bounds, where they are known, and the highest steady loads are upright lines.
+/// for several modes, networks or patterns only the means. Points of one network, pattern and
+/// options are drawn in cycles and fractions of a port's rate, others in ns and GB/s, with the
+/// differences in the legend. Known bounds and the highest steady loads are vertical lines.
 ///
 /// # Errors
 /// Nothing to draw, or a drawing that fails.
@@ -22,7 +22,7 @@ pub fn svg(all: &[Sample]) -> miette::Result<String> {
     chart(all).svg()
 }
 
-/// What is measured in.
+/// Units of the axes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Units {
     /// Cycles, and fractions of a port's rate.
@@ -38,7 +38,7 @@ struct LoadPoint {
     mean: Option<Estimate>,
     slowest: Option<Estimate>,
     accepted: Estimate,
-    /// All its seeds are.
+    /// Whether all its seeds are steady.
     is_steady: bool,
 }
 
@@ -58,7 +58,7 @@ fn modes(all: &[Sample], units: Units) -> Vec<Mode> {
             group[0].suits(sample) && group[0].routing == sample.routing
         };
         match groups.iter_mut().find(is_alike) {
-            // A file given twice says nothing twice.
+            // A file given twice counts once.
             Some(group) if group.contains(&sample) => {}
             Some(group) => group.push(sample),
             None => groups.push(vec![sample]),
@@ -84,7 +84,7 @@ fn modes(all: &[Sample], units: Units) -> Vec<Mode> {
     groups.iter().map(of).collect()
 }
 
-/// What loads and latencies are multiplied by.
+/// Factors that convert loads and latencies to `units`.
 fn factors(sample: &Sample, units: Units) -> (f64, f64) {
     match units {
         Units::OfMachine => (1.0, 1.0),
@@ -111,7 +111,7 @@ fn load_point(seeds: &[&Sample], units: Units) -> LoadPoint {
     }
 }
 
-/// What tells a sample's curve from the others.
+/// How a sample's curve differs from the others, for the legend.
 fn what_differs(sample: &Sample, all: &[Sample]) -> String {
     let differs = |of: fn(&Sample) -> &str| {
         let own = of(sample);
@@ -130,7 +130,7 @@ fn what_differs(sample: &Sample, all: &[Sample]) -> String {
     parts.collect::<Vec<_>>().join(", ")
 }
 
-/// What all samples have in common, for the title.
+/// The settings that all samples share, for the title.
 fn title(all: &[Sample]) -> String {
     let Some(first) = all.first() else {
         return String::new();
@@ -326,12 +326,12 @@ fn mode_name(mode: &Mode) -> String {
     }
 }
 
-/// A load as it is written, without the dust of a conversion.
+/// A load without the rounding errors of a conversion.
 fn rounded(load: f64) -> f64 {
     (load * 1e4).round() / 1e4
 }
 
-/// Where a mode ceases to be steady.
+/// Where a mode stops being steady.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Saturation {
     Never,

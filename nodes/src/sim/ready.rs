@@ -14,7 +14,7 @@ fn all() -> impl Iterator<Item = &'static (&'static str, &'static str)> {
     MACHINES.iter().flat_map(|machine| machine.ready)
 }
 
-/// The description of the network of a name.
+/// The description of the network of that name.
 ///
 /// # Errors
 /// See [`find`].

@@ -1,4 +1,4 @@
-//! The points of a sweep as comma-separated values: a row for each seed, with what was run, so that
+//! The points of a sweep as comma-separated values: a row for each seed with its settings, so that
 //! it can be drawn and compared without simulating again.
 
 use std::io::Read;
@@ -29,7 +29,7 @@ pub struct Sample {
     pub seed: u64,
     /// What arrived.
     pub accepted_load: f64,
-    /// Whether the network could not take what was offered.
+    /// Whether the network could not accept the offered load.
     pub saturated: bool,
     /// `steady`, `unsettled` or `saturated`.
     #[serde(default)]
@@ -53,7 +53,7 @@ pub struct Sample {
     pub options: String,
     /// Nanoseconds of a cycle.
     pub cycle_ns: f64,
-    /// GB/s of messages that a processor sends at a load of 1.
+    /// GB/s of messages that a processor sends at full load.
     #[serde(default)]
     pub full_gbytes_per_second: Option<f64>,
 }
@@ -67,7 +67,7 @@ pub enum SweepError {
     /// Names without values.
     #[error("there is no point in it")]
     Empty,
-    /// Points of different networks without what their units are in others.
+    /// Points of different networks without the figures that convert their units.
     #[error(
         "its points are of {0}, and others of {1}: to draw both, each row needs `full_gbytes_per_second`, which this command writes"
     )]
@@ -78,7 +78,7 @@ pub enum SweepError {
 }
 
 impl Sample {
-    /// The seeds of a point that was measured.
+    /// The seeds of a measured point.
     pub fn of<'a>(setting: &'a Setting, measured: &'a Measured) -> impl Iterator<Item = Self> + 'a {
         measured.reports().map(move |report| {
             let latency = Some(report.latency_cycles).filter(|latency| latency.count > 0);
@@ -101,12 +101,11 @@ impl Sample {
         })
     }
 
-    /// Whether another point has the same units, and may be drawn in them.
+    /// Whether another point has the same settings and units.
     pub(super) fn suits(&self, other: &Self) -> bool {
         self.setting() == other.setting() && self.cycle_ns == other.cycle_ns
     }
 
-    /// Whether it is known to be of a steady state.
     pub(super) fn is_steady(&self) -> bool {
         !self.saturated && self.state != "unsettled"
     }
@@ -121,7 +120,7 @@ impl Sample {
     }
 }
 
-/// Reads what [`csv()`] has written, of one sweep or of several.
+/// Reads the output of [`csv()`] for one or more sweeps.
 ///
 /// # Errors
 /// See [`SweepError`].
@@ -145,7 +144,7 @@ pub fn read(files: impl IntoIterator<Item = impl Read>) -> Result<Vec<Sample>, S
     Ok(all)
 }
 
-/// The columns before those of ways that routers choose.
+/// The columns before the routers' choices.
 const COLUMNS: [&str; 21] = [
     "load",
     "seed",
@@ -169,7 +168,7 @@ const COLUMNS: [&str; 21] = [
     "wall_seconds",
     "routing",
 ];
-/// The columns behind them: what was run, and the figures in units of all machines.
+/// The columns after them: settings, and figures in units that all machines share.
 const ABOUT: [&str; 19] = [
     "bound",
     "topology",
@@ -192,8 +191,8 @@ const ABOUT: [&str; 19] = [
     "command",
 ];
 
-/// All measurements as comma-separated values, with a line of names: a row for each seed, whose
-/// cells are that seed's own. `command` says how a seed of a point is run again.
+/// All measurements as comma-separated values with a header: a row for each seed with its own
+/// values. `command` returns the command that repeats a seed of a point.
 pub fn csv(
     setting: &Setting,
     all: &[Measured],
@@ -258,7 +257,7 @@ fn figures(measured: &Measured, run: &SeedRun) -> Vec<String> {
     ]
 }
 
-/// The cells of [`ABOUT`], but for the command.
+/// The cells of [`ABOUT`] except the command.
 fn about(setting: &Setting, measured: &Measured, run: &SeedRun) -> Vec<String> {
     let report = &run.report;
     let (cycle_ns, gbytes) = (measured.cycle_ns(), measured.full_gbytes_per_second());

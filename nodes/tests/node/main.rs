@@ -1,4 +1,4 @@
-//! Nodes on real interfaces, their control sockets, and simulations on several threads.
+//! Nodes on real interfaces, their control sockets, and multi-threaded simulations.
 
 mod addresses;
 mod backends;

@@ -417,7 +417,7 @@ pub(crate) fn a_cable_that_is_whole_one_way_first_is_not_called_stalled<L: Link>
         traffic_flows(&mut pair);
         let told = stalls(&pair, A);
         assert!(told.is_empty(), "{give_up:?}: {told:?}");
-        // B heard nothing, gave up, and A hears of that where it has not given up itself.
+        // B heard nothing and gave up; A gives up too or learns of B's new session.
         let is_so = |why| matches!(why, DownReason::Silence | DownReason::PeerRestarted);
         assert!(pair.downs(A).into_iter().all(is_so), "{:?}", pair.downs(A));
     }

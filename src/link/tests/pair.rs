@@ -60,10 +60,10 @@ impl Wire {
 
 pub(crate) struct Pair<L: Link> {
     pub now: Time,
-    /// What each end takes for the time, unless neither `attends`.
+    /// The attended time of each end; unused if not `attends`.
     clocks: [Attendance; 2],
     pub attends: bool,
-    /// What waits in the sockets of an end that stands still.
+    /// Frames in the sockets of an end that stands still.
     sockets: [Option<Vec<Vec<u8>>>; 2],
     pub ends: [End<L>; 2],
     /// Towards end A, towards end B.
@@ -158,7 +158,7 @@ impl<L: Link> Pair<L> {
         self.ends[end].events.iter().map(of).sum()
     }
 
-    /// The time of an end.
+    /// The time that an end uses.
     pub(crate) fn own(&mut self, end: usize) -> Time {
         match (self.attends, &self.sockets[end]) {
             (false, _) => self.now,
@@ -167,14 +167,14 @@ impl<L: Link> Pair<L> {
         }
     }
 
-    /// The process of an end stands still from now on.
+    /// Stops the process of an end.
     pub(crate) fn freeze(&mut self, end: usize) {
         self.own(end);
         self.sockets[end].get_or_insert_default();
     }
 
-    /// It goes on, and finds what came meanwhile; its timers run first, as those of a process that
-    /// reads a part at a time do.
+    /// Lets it go on with the frames that arrived in the meantime. Its timers run first, as in a
+    /// process that reads its sockets in parts.
     pub(crate) fn thaw(&mut self, end: usize) {
         let Some(frames) = self.sockets[end].take() else {
             return;
@@ -192,7 +192,7 @@ impl<L: Link> Pair<L> {
         self.settle();
     }
 
-    /// What waits in the sockets of an end that stands still is lost.
+    /// Loses the frames in the sockets of a stopped end.
     pub(crate) fn sockets_lose(&mut self, end: usize) {
         self.sockets[end].iter_mut().for_each(Vec::clear);
     }

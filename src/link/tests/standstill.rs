@@ -1,7 +1,7 @@
 //! Processes that stand still: a suspended host, a frozen control group, no processor to spare.
 //!
-//! What the wires carried is not lost, whoever stands still for however long and goes on in whatever
-//! order, as long as no end that runs waits for longer than it has patience.
+//! Nothing that the wires carried is lost, whichever ends stand still, for however long and in
+//! whatever order they go on, as long as no running end waits beyond its time-out.
 
 use super::rig::{A, B, Link, Pair, SECOND, made};
 use crate::link::{DownReason, EndStatus, LinkProfile};
@@ -26,7 +26,7 @@ fn no_session_ended<L: Link>(pair: &Pair<L>) -> bool {
     [A, B].iter().all(|&end| pair.downs(end).is_empty())
 }
 
-/// Lets packets be under way both ways while `span` passes.
+/// Keeps packets in flight both ways for `span`.
 fn busy<L: Link>(pair: &mut Pair<L>, span: Duration) {
     let end = pair.now + span;
     while pair.now < end {
@@ -40,15 +40,15 @@ fn busy<L: Link>(pair: &mut Pair<L>, span: Duration) {
     }
 }
 
-/// One standstill of some ends: which stops first, and after how long the other does, if it does;
-/// for how long; in which order and how far apart they go on.
+/// One standstill of one or both ends. Random are the end that stops first, the delay until the
+/// other stops, the length, and the order and distance in which they go on.
 fn stand_still<L: Link>(pair: &mut Pair<L>, rng: &mut Rng) {
     let first = rng.below(2) as usize;
     let apart = MS.times(rng.below(700));
     pair.freeze(first);
     busy(pair, apart);
     if rng.chance(1, 3) {
-        // The other end runs all the time, and has to be patient enough.
+        // The other end keeps running and must not time out.
         busy(pair, MS.times(rng.below(800)));
         pair.thaw(first);
         return;
@@ -59,7 +59,7 @@ fn stand_still<L: Link>(pair: &mut Pair<L>, rng: &mut Rng) {
     pair.run_for(span);
     let woken = rng.below(2) as usize;
     pair.thaw(woken);
-    // An end that stood still waits for as long again.
+    // An end that stood still waits longer by the length of the standstill.
     let late = span.as_ns() / 1_000_000;
     busy(pair, MS.times(rng.below(600 + late.min(16_000))));
     pair.thaw(1 - woken);
@@ -84,7 +84,7 @@ pub(crate) fn ends_that_stand_still_for_any_time_lose_nothing<L: Link>() {
     }
 }
 
-/// The canary of the test above: what the links did before.
+/// The canary of the test above: with clock time only, the same standstills end sessions.
 pub(crate) fn by_the_clock_alone_the_same_standstills_end_sessions<L: Link>() {
     let ended = (0..24).filter(|&seed| {
         let mut pair = pair::<L>(seed);
@@ -101,7 +101,7 @@ pub(crate) fn a_half_frozen_link_is_given_up_in_its_time_and_comes_back<L: Link>
         let mut pair = pair::<L>(1);
         pair.allow_gaps();
         if ran_before {
-            // What an end may have waited longer for is over.
+            // Lets the extension from an earlier standstill run out.
             for end in [A, B] {
                 pair.freeze(end);
             }
@@ -136,7 +136,7 @@ pub(crate) fn a_peer_that_comes_back_late_may_say_what_it_has<L: Link>() {
     pair.run_for(MS);
     pair.freeze(B);
     pair.run_for(MS.times(1_880));
-    // It is heard 1,950 ms after what it owes was sent, and acknowledges that another 60 ms later.
+    // B is heard 1,950 ms after A sent what B owes, and acknowledges it another 60 ms later.
     pair.wires[B].cut = true;
     pair.sockets_lose(B);
     pair.load(B, 1);
@@ -169,6 +169,6 @@ pub(crate) fn a_cut_link_between_starved_ends_is_given_up_all_the_same<L: Link>(
         [A, B].map(|end| pair.downs(end)),
         [[DownReason::Silence]; 2]
     );
-    // 55 ms of each round count, and all that an end waits longer because it stood still.
+    // Each round counts as 55 ms, and the extension after standstills adds to the time-out.
     assert!(rounds > 30, "{rounds}");
 }

@@ -1,10 +1,10 @@
-//! Where networks saturate, against closed forms: what the links that everybody needs can carry.
+//! Saturation of networks against closed forms: the capacity of the links that all traffic needs.
 
 use crate::catalogue::Given;
 use crate::machine::{self, MACHINES};
 use crate::sim::direct::{Config, Links, Load, Report, Serial, State, Traffic, Warmup};
 
-/// A network of that name under the pattern, with these options of its machine.
+/// Runs the named network under a pattern, with options of its machine.
 fn run(name: &str, pattern: &str, load: f64, options: &[(&'static str, &str)]) -> Report {
     let network = machine::generate(name).expect(name).expect(name);
     let mut simulations = MACHINES.iter().filter_map(|machine| machine.simulation);
@@ -32,8 +32,8 @@ fn run(name: &str, pattern: &str, load: f64, options: &[(&'static str, &str)]) -
     report
 }
 
-/// What a network takes of a full load is at most `bound`, and at least that part of it; well below
-/// that part it is steady, and takes all.
+/// Asserts that a network offered twice `bound` accepts between `part * bound` and `bound`, and
+/// that well below that it is steady and accepts everything.
 fn saturates_below(
     bound: f64,
     part: f64,
@@ -48,7 +48,7 @@ fn saturates_below(
     takes_all(0.8 * part * bound, (name, pattern), options);
 }
 
-/// A network at this load is steady.
+/// Asserts that a network is steady at this load.
 fn takes_all(load: f64, (name, pattern): (&str, &str), options: &[(&'static str, &str)]) {
     let below = run(name, pattern, load, options);
     assert_eq!(below.state, State::Steady, "{name} {below:?}");
@@ -58,8 +58,8 @@ fn takes_all(load: f64, (name, pattern): (&str, &str), options: &[(&'static str,
 
 #[test]
 fn a_clos_with_a_hot_spot_takes_what_one_port_does() {
-    // 63 processors of 64 send to one, whose link carries a phit per cycle. What that one sends
-    // goes to the others, and nothing stands in its way: it arrives as well.
+    // 63 of 64 processors send to one, whose link carries a phit per cycle. Its own packets go to
+    // the others without contention and arrive as well.
     let (of, bound) = (("r2-64", "hotspot:0:100"), 1.0 / 63.0);
     let full = run(of.0, of.1, 2.0 * bound, &[]);
     assert_eq!(full.state, State::Saturated, "{full:?}");
@@ -70,12 +70,12 @@ fn a_clos_with_a_hot_spot_takes_what_one_port_does() {
 
 #[test]
 fn a_dragonfly_under_the_adversary_takes_what_the_links_between_two_groups_do() {
-    // Eight NICs of 2.56 flits per cycle each, and four links to the one group that all send to.
+    // Eight NICs of 2.56 flits per cycle each, and four links to the one group to which all send.
     let (name, pattern) = ("aries-3x1x4x2:4", "group-adversarial");
     let options = [("routing", "minimal")];
     let full = run(name, pattern, 1.0, &options);
     let blue = full.links.iter().find(|(kind, _)| *kind == "blue");
-    // As fast as the description says that they are, less the tenth flit.
+    // The rate of the description, less the tenth flit.
     let rate = blue.expect("blue links").1.max;
     assert!((0.75..=0.9001).contains(&rate), "{rate}");
     saturates_below(4.0 * rate / (8.0 * 2.56), 0.85, (name, pattern), &options);
@@ -83,7 +83,7 @@ fn a_dragonfly_under_the_adversary_takes_what_the_links_between_two_groups_do() 
 
 #[test]
 fn a_ring_whose_packets_go_half_round_takes_half() {
-    // Four hops of each of eight processors over sixteen links: half of a link's rate for each.
+    // Eight processors with four hops each share sixteen links: each gets half of a link's rate.
     let options = [("routing", "deterministic")];
     saturates_below(0.5, 0.8, ("t3e-8x1x1", "grid-opposite"), &options);
 }

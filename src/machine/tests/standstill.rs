@@ -1,5 +1,5 @@
-//! Nodes that stand still, in small worlds of every machine, whose links give up as between
-//! processes: what the wires carried is neither lost nor timed out.
+//! Standstills of nodes, in small worlds of every machine, with links that give up as between
+//! processes: nothing that the wires carried is lost or timed out.
 
 use super::dragonfly;
 use crate::link::LinkEvent;
@@ -13,11 +13,10 @@ use crate::sim::{LinkSpec, NodeId, World};
 use crate::time::Duration;
 
 const MS: Duration = Duration::from_ms(1);
-/// Shorter than most standstills here, and longer than links are patient.
+/// Shorter than most standstills here, and longer than `GIVE_UP_MS`.
 const REQUEST_TIMEOUT_MS: u64 = 3_000;
 const GIVE_UP_MS: u64 = 2_000;
 
-/// What became of a run beside standstills.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Harm {
     downs: u64,
@@ -29,7 +28,7 @@ struct Harm {
 struct Standstills<L> {
     world: World<L>,
     rng: Rng,
-    /// Whether nodes take all time for attended: the canary.
+    /// The canary: nodes use the clock instead of attended time.
     by_the_clock: bool,
     downs: u64,
 }
@@ -61,7 +60,7 @@ impl<L: Network> Standstills<L> {
         }
     }
 
-    /// Some nodes, in any order.
+    /// A random subset of the nodes, or all of them, in random order.
     fn some(&mut self, all: bool) -> Vec<NodeId> {
         let nodes = (0..self.world.fabric.nodes() as u32).map(NodeId);
         let mut nodes: Vec<NodeId> = nodes.filter(|_| all || self.rng.chance(1, 2)).collect();
@@ -71,7 +70,8 @@ impl<L: Network> Standstills<L> {
         nodes
     }
 
-    /// `nodes` stop one by one within `apart`, and go on after `span` in another order within `late`.
+    /// Stops `nodes` one by one within `apart` ms, and after `span` ms lets them go on within
+    /// `late` ms, in another order.
     fn stand_still(&mut self, all: bool, apart: u64, span: u64, late: u64) {
         let nodes = self.some(all);
         let steps = nodes.len().max(1) as u64;
@@ -102,10 +102,10 @@ impl<L: Network> Standstills<L> {
             let ms = 200 + self.rng.below(400);
             self.run_for(MS.times(ms));
             match self.rng.below(3) {
-                // Those that run see all others silent for less than they are patient.
+                // Running nodes see the others silent for less than `GIVE_UP_MS`.
                 0 => self.stand_still(false, 200, 800, 400),
                 1 => self.stand_still(true, 400, 4_000, 400),
-                // All of a suspended machine, which wakes as slowly as it slept long.
+                // All nodes of a suspended machine, which wake over as long a time.
                 _ => self.stand_still(true, 400, 12_000, 12_000),
             }
         }
@@ -187,7 +187,7 @@ fn a_torus_that_stands_still_loses_nothing() {
     no_harm(torus);
 }
 
-/// The canary: nodes that ask the clock alone lose links and requests by the same standstills.
+/// Canary: nodes that use the clock alone lose links and requests in the same standstills.
 #[test]
 fn by_the_clock_alone_the_same_standstills_do_harm() {
     fn harm<L: Network>(network: L) -> Harm {
@@ -200,7 +200,7 @@ fn by_the_clock_alone_the_same_standstills_do_harm() {
     }
 }
 
-/// Standstills are no part of what is waited for, and part of what is measured.
+/// Time-outs leave standstills out, and measurements include them.
 #[test]
 fn a_run_s_latencies_and_its_time_contain_standstills() {
     let mut run = Standstills::new(dragonfly(), 1);

@@ -107,8 +107,8 @@ pub struct Config {
     pub warmup: Warmup,
     /// Cycles of the measurement.
     pub measure_cycles: u64,
-    /// A measurement that is unsettled is done again, twice as long, while it is not longer than
-    /// this: what came before is warm-up then.
+    /// An unsettled measurement is repeated with twice the length, up to this length. The earlier
+    /// measurement then counts as warm-up.
     pub most_measure_cycles: u64,
     /// Cycles after the measurement in which all measured packets have to arrive; what takes
     /// longer is saturated.

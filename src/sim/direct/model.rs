@@ -216,7 +216,7 @@ pub trait Lanes: Copy + Debug + Default + Eq + Send + Sync + 'static {
     const CHIP_LANES: usize;
     /// Lanes of a terminal's link.
     const TERMINAL_LANES: usize = 1;
-    /// Phits that a terminal sends in a number of cycles at a full load.
+    /// Phits that a terminal sends at full load, and in how many cycles.
     const TERMINAL_RATE: [u64; 2] = [1, 1];
 
     /// The first of a port's lanes, and how many it has.

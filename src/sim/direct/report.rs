@@ -14,7 +14,7 @@ pub struct LatencySummary {
     pub mean: f64,
     /// Median.
     pub p50: u64,
-    /// 90 of 100 packets were not slower.
+    /// 90 % of packets were at most this slow.
     pub p90: u64,
     /// 99 of 100 packets were not slower.
     pub p99: u64,
@@ -53,35 +53,35 @@ pub struct Fairness {
     pub min: f64,
     /// The source that could send most.
     pub max: f64,
-    /// The number of the source that could send least, among all terminals, and what it offered.
+    /// The source that could send least: its number among all terminals, and the load it offered.
     pub least: Option<(u64, f64)>,
     /// Jain's index over all sources that have something to send: 1 when all are equal.
     pub jain: f64,
 }
 
-/// Whether the measurement was of a steady state.
+/// Whether the measurement shows a steady state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum State {
-    /// The messages in the system neither rise nor fall beyond chance.
+    /// The number of messages in the system neither rises nor falls beyond chance.
     #[default]
     Steady,
-    /// It is not known, or known not to be one.
+    /// It is unknown whether the state is steady, or it is known not to be.
     Unsettled(Unsettled),
-    /// The network could not take what was offered.
+    /// The network could not accept the offered load.
     Saturated,
 }
 
-/// Why a measurement is of no steady state, though not of a saturated network.
+/// Why a measurement shows no steady state, although the network is not known to saturate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unsettled {
-    /// Messages in the system became more or fewer.
+    /// The number of messages in the system rose or fell.
     Drift,
     /// Too few cycles or messages to tell.
     Short,
 }
 
 impl State {
-    /// In one word.
+    /// The name in output.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Steady => "steady",
@@ -90,7 +90,7 @@ impl State {
         }
     }
 
-    /// Why it is unsettled.
+    /// The reason if it is unsettled.
     pub const fn reason(self) -> Option<&'static str> {
         match self {
             Self::Unsettled(Unsettled::Drift) => {
@@ -120,7 +120,7 @@ pub struct Report {
     /// Whether the warm-up ended because latency and accepted load stayed the same, or had a length
     /// given.
     pub converged: bool,
-    /// Bytes of messages that a terminal sends in a cycle at a full load.
+    /// Bytes of messages that a terminal sends in a cycle at full load.
     pub bytes_per_cycle: f64,
     /// Phits per cycle and terminal of the packets born in the measurement.
     pub offered_load: f64,
@@ -128,7 +128,7 @@ pub struct Report {
     pub accepted_load: f64,
     /// Whether the network could not take what was offered.
     pub saturated: bool,
-    /// Whether what was measured is a steady state.
+    /// Whether the measurement shows a steady state.
     pub state: State,
     /// Latencies of the packets born in the measurement; of a saturated network, which has no
     /// steady latency, those of the packets that arrived in the measurement.
@@ -162,7 +162,7 @@ pub struct Report {
     pub other_ways: Option<(&'static str, f64)>,
     /// How evenly sources were served.
     pub fairness: Fairness,
-    /// What each terminal has sent in the measurement, as a fraction of its phit rate, by its number.
+    /// What each terminal sent in the measurement, as a fraction of its phit rate, by its number.
     pub served: Vec<f64>,
     /// Packets that routers have thrown away because of a fault.
     pub discarded_packets: u64,

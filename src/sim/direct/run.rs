@@ -104,7 +104,7 @@ struct Whereabouts {
     place: usize,
 }
 
-/// Reports how far a phase is, from its beginning on; its limit is in whole windows.
+/// Reports the progress of a phase from its start on. `limit` is a whole number of windows.
 fn progress_of(
     progress: &mut impl FnMut(SimProgress),
     phase: SimPhase,
@@ -131,7 +131,7 @@ struct StageSamples {
 /// What is compared at the two ends of the measurement.
 struct Mark {
     tally: Tally,
-    /// Requests born and not sent.
+    /// Requests born but not yet sent.
     waiting: u64,
     /// Messages born and not sent, replies included.
     backlog: u64,
@@ -309,7 +309,7 @@ impl<M: CycleModel> Simulation<M> {
         report
     }
 
-    /// Measures for that many cycles from now on.
+    /// Measures for `cycles` cycles from now on.
     fn measure(
         &mut self,
         executor: &mut dyn Executor,

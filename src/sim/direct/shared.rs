@@ -50,7 +50,7 @@ impl<M: CycleModel> Shared<M> {
         }
     }
 
-    /// What is born in this range is measured from now on, and nothing else.
+    /// From now on, measures only messages born in this range.
     pub(crate) fn begin_measurement(&mut self, measured: core::ops::Range<u64>) {
         self.measured = measured;
         self.tally.measured_sent = 0;
@@ -171,16 +171,17 @@ impl<M: CycleModel> Common<M> {
     }
 }
 
-/// Which request of each flow came last to a terminal. A flow is what the machine keeps in order:
-/// requests of one source that take one way.
+/// The last request of each flow that arrived at a terminal. A flow is what the machine keeps in
+/// order: requests of one source on one path.
 ///
-/// A packet can be overtaken only by one that was under way at the same time, so that the flows of
-/// the requests that came last are enough: 256 of them, in pairs of which the older makes room.
-/// Flows whose keys are below 256 have a slot each.
+/// Only a packet in flight at the same time can overtake another, so it is enough to keep the flows
+/// of the most recent requests: 256 of them, in pairs of which the older is replaced. Flows with
+/// keys below 256 never replace each other.
 #[derive(Debug)]
 pub(crate) struct LastSeen {
     pairs: Box<[[Seen; 2]; PAIRS]>,
-    /// The next request is held back until another of its flow has come, which then overtakes it.
+    /// The next request is held back until another of its flow has arrived, which then overtakes
+    /// it.
     #[cfg(test)]
     swaps: Option<Option<(u32, u32)>>,
 }
@@ -188,7 +189,7 @@ pub(crate) struct LastSeen {
 /// The key of a flow, and the number of its last request.
 type Seen = (u32, u32);
 
-/// Pairs of flows that are known, per terminal.
+/// Pairs of flows kept per terminal.
 const PAIRS: usize = 128;
 
 impl LastSeen {
@@ -222,8 +223,8 @@ impl LastSeen {
         last_key == key && (ahead == 0 || ahead > mask / 2)
     }
 
-    /// What comes in the place of a request: nothing while it is held back, and the later one, which
-    /// is checked here, before the one that was.
+    /// The request to check instead of this one: none while it is held back. When a later one of
+    /// its flow arrives, that is checked here and the held one is returned.
     #[cfg(test)]
     fn swapped(&mut self, key: u32, sequence: u32, mask: u32) -> Option<(u32, u32)> {
         match self.swaps {
@@ -240,8 +241,7 @@ impl LastSeen {
         }
     }
 
-    /// Exchanges the next request with the next one after it of the same flow, as if that had
-    /// overtaken it.
+    /// Swaps the next request with the one after it of the same flow, as if that had overtaken it.
     #[cfg(test)]
     pub(crate) fn swap_next(&mut self) {
         self.swaps = Some(None);
@@ -266,8 +266,8 @@ mod tests {
 
     #[test]
     fn the_flows_of_the_last_packets_are_known_whatever_their_keys() {
-        // Of 20 flows that come between two packets of another, with keys of 10,000 sources and
-        // 32 ways, few push that out.
+        // 20 other flows arrive between two packets of one flow, with keys of 10,000 sources and 32
+        // paths. They rarely evict it.
         let mut rng = crate::rng::Rng::new(1, 1);
         let mut key = || rng.next_u64() as u32 & 0x001f_3fff;
         let mut seen = LastSeen::new();

@@ -90,7 +90,7 @@ pub trait Simulator: Debug {
     /// See [`ConfigError`].
     fn bound(&self, network: &dyn Network, config: &Config) -> Result<Option<f64>, ConfigError>;
 
-    /// The network interface that a report counts under this number of a terminal.
+    /// The network interface to which a report gives this terminal number.
     fn source(&self, network: &dyn Network, terminal: u64) -> Option<NodeRef>;
 
     /// A network of this machine with the traffic of `config`, cut into this number of partitions,
@@ -142,7 +142,7 @@ impl<M: CycleModel> Simulator for Chosen<M> {
             let mut numbers = ports.map(|port| M::terminal(topology, nic, port));
             numbers.any(|number| number == Some(terminal))
         };
-        // Numbers follow the order of the interfaces, but for those that are missing before.
+        // Numbers follow the order of the interfaces; missing interfaces shift them.
         let (before, from) = nics.split_at(terminal as usize % nics.len().max(1));
         let found = from.iter().chain(before.iter().rev()).find(is_it);
         found.map(|&nic| NodeRef::Processor(nic))

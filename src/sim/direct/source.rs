@@ -24,8 +24,8 @@ pub(crate) struct Births {
 }
 
 impl Births {
-    /// Births of messages of `phits` phits, replies included, where a terminal can send `rate` phits
-    /// in a number of cycles.
+    /// Births of messages of `phits` phits, replies included, at a terminal that can send `rate`
+    /// phits in `cycles` cycles.
     pub(crate) fn new(traffic: &Traffic, phits: usize, [rate, cycles]: [u64; 2]) -> Self {
         let phits = phits as u64;
         let (load, full) = (u64::from(traffic.load.millionths()), u64::from(Load::UNIT));
@@ -37,9 +37,9 @@ impl Births {
                 spacing: 1,
                 phits,
             },
-            // A burst of B packets of p phits takes B s cycles with s = p / rate, rounded down, so
-            // that a full load can be had; the silence behind it is what is missing of
-            // B p / (load rate).
+            // A burst of B packets of p phits takes B s cycles with s = p / rate, rounded down so
+            // that full load is possible. The silence after it fills up the period B p / (load
+            // rate).
             Process::OnOff => {
                 let spacing = (phits * cycles / rate).max(1);
                 let silence = (phits * full).saturating_sub(spacing * rate * load);

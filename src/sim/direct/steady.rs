@@ -1,10 +1,10 @@
 //! Whether a measurement is of a steady state.
 //!
-//! What is watched is the number of messages in the system, those in source queues included: born
-//! and not arrived. It rises by what accepted falls short of offered, and by Little's law it is
-//! the mean latency times the birth rate, so that a latency that grows and a load that is not
-//! carried are one trend in one series. The measurement samples it at the ends of
-//! [`BATCHES`] batches and applies
+//! The criterion is the number of messages in the system, source queues included: born and not yet
+//! arrived. It rises by the difference between offered and accepted load, and by Little's law it is
+//! the mean latency times the birth rate. So growing latency and a load that is not carried appear
+//! as one trend in one series. The measurement samples it at the ends of [`BATCHES`] batches and
+//! applies
 //!
 //! - the *t* interval of batch means to the shortfall (Law and Kelton, *Simulation Modeling and
 //!   Analysis*, "The method of batch means");
@@ -18,37 +18,37 @@ use super::report::{State, Unsettled};
 
 /// Batches of a measurement.
 pub(crate) const BATCHES: u64 = 20;
-/// Fewer batches decide nothing.
+/// With fewer batches the state is unknown.
 const LEAST_BATCHES: usize = 8;
 /// One-sided quantile 0.995 of the normal distribution.
 const Z: f64 = 2.576;
-/// The same of Student's distribution with 7, 8, ... 19 degrees of freedom.
+/// The same quantile of Student's distribution with 7, 8, ... 19 degrees of freedom.
 const T: [f64; 13] = [
     3.499, 3.355, 3.250, 3.169, 3.106, 3.055, 3.012, 2.977, 2.947, 2.921, 2.898, 2.878, 2.861,
 ];
-/// A significant shortfall of more than this part of what was offered is saturation.
+/// A significant shortfall of more than this fraction of the offered messages is saturation.
 const SATURATED: f64 = 0.02;
-/// A significant rise or fall of the messages in the system by more than this part of them, over
-/// the measurement, is a drift.
+/// A significant change of the number of messages in the system by more than this fraction of it,
+/// over the measurement, is a drift.
 const DRIFT: f64 = 0.05;
-/// A measurement that could not notice a shortfall of this part of what was offered is too short.
+/// A measurement is too short if it could not detect a shortfall of this fraction of the offered
+/// messages.
 const UNNOTICED: f64 = 0.05;
-/// A network is filled after this many latencies of its fastest message.
+/// A network counts as full after this many times its lowest latency.
 const FILLED: f64 = 10.0;
 /// A measurement must last for this many mean latencies.
 const LEAST_LATENCIES: f64 = 2.0;
 
-/// What was counted in the batches of a measurement.
+/// Counts of the batches of a measurement.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Series {
-    /// Cycles since the beginning of the measurement, and messages in the system then.
+    /// Cycles since the start of the measurement, and messages in the system then.
     inside: Vec<(u64, f64)>,
-    /// Messages born.
     born: u64,
 }
 
 impl Series {
-    /// Begins with so many messages in the system.
+    /// Begins with `inside` messages in the system.
     pub(crate) fn new(inside: u64) -> Self {
         Self {
             inside: vec![(0, inside as f64)],
@@ -56,12 +56,12 @@ impl Series {
         }
     }
 
-    /// Cycles of the measurement that have been counted.
     pub(crate) fn cycles(&self) -> u64 {
         self.inside.last().map_or(0, |&(cycles, _)| cycles)
     }
 
-    /// Ends a batch, in which so many messages were born and so many left the system.
+    /// Ends a batch in which `born` messages were born and `gone` left the system. `cycles`: since
+    /// the start.
     pub(crate) fn add(&mut self, cycles: u64, born: u64, gone: u64) {
         let before = self.inside.last().map_or(0.0, |&(_, inside)| inside);
         self.born += born;
@@ -69,12 +69,12 @@ impl Series {
             .push((cycles, before + born as f64 - gone as f64));
     }
 
-    /// Messages in the system at the beginning.
+    /// Messages in the system at the start.
     fn at_first(&self) -> f64 {
         self.inside.first().map_or(0.0, |&(_, inside)| inside)
     }
 
-    /// What these batches say, where a message took `latency` cycles on average, and the fastest one
+    /// The state that these batches show, if the mean latency was `latency` cycles and the lowest
     /// `least`.
     pub(crate) fn state(&self, latency: f64, least: u64) -> State {
         let batches = self.inside.len().saturating_sub(1);
@@ -86,7 +86,7 @@ impl Series {
         let rises: Vec<f64> = self.inside.windows(2).map(|w| w[1].1 - w[0].1).collect();
         let shortfall: f64 = rises.iter().sum();
         if shortfall > SATURATED * born && shortfall > t_interval(&rises) {
-            // A network that the warm-up has not filled falls behind too, until it is full.
+            // A network that the warm-up has not filled also falls behind, until it is full.
             let full = born / cycles * latency;
             let late: f64 = rises[batches / 2..].iter().sum();
             let goes_on = late > shortfall / 3.0 && cycles > FILLED * least as f64;
@@ -100,7 +100,8 @@ impl Series {
         }
         let values: Vec<f64> = self.inside.iter().map(|&(_, inside)| inside).collect();
         let mean = values.iter().sum::<f64>() / values.len() as f64;
-        // Two looks at a queue without waiting, which is Poisson's, differ by less than this.
+        // Two samples of a queue without waiting, which has a Poisson distribution, differ by less
+        // than this.
         let chance = Z * (2.0 * mean.max(1.0)).sqrt();
         let rise = self.trend().abs();
         if rise > DRIFT * mean && rise > chance && is_correlated(&values) {
@@ -112,7 +113,7 @@ impl Series {
         State::Steady
     }
 
-    /// The rise over the measurement of the straight line that fits best.
+    /// The rise of the least-squares line over the measurement.
     fn trend(&self) -> f64 {
         let n = self.inside.len() as f64;
         let sums = self.inside.iter().fold((0.0, 0.0), |(x, y), &(cycles, v)| {
@@ -129,7 +130,7 @@ impl Series {
     }
 }
 
-/// How far the sum of batches may be from zero by chance.
+/// Half-width of the confidence interval of the sum of the batches.
 fn t_interval(batches: &[f64]) -> f64 {
     let n = batches.len() as f64;
     let mean = batches.iter().sum::<f64>() / n;
@@ -138,8 +139,8 @@ fn t_interval(batches: &[f64]) -> f64 {
     quantile * (squares / (n - 1.0) * n).sqrt()
 }
 
-/// Whether values in a row are alike beyond chance: by von Neumann's ratio, whose complement
-/// 1 - ratio / 2 is normal with variance (n - 2) / (n^2 - 1) for independent values.
+/// Whether successive values are correlated, by von Neumann's ratio: its complement 1 - ratio / 2
+/// is normal with variance (n - 2) / (n^2 - 1) for independent values.
 fn is_correlated(values: &[f64]) -> bool {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;
@@ -153,14 +154,14 @@ mod tests {
     use super::*;
     use crate::rng::Rng;
 
-    /// A measurement of 20 batches of 500 cycles with about `born` births each, of which `served` at
-    /// most leave; `inside` are there at first.
+    /// A measurement of 20 batches of 500 cycles with about `born` births each, of which at most
+    /// `served` leave. It starts with `inside` messages.
     fn measured(seed: u64, inside: u64, born: u64, served: impl Fn(u64, u64) -> u64) -> State {
         let mut rng = Rng::new(seed, 0);
         let mut series = Series::new(inside);
         let mut left = inside;
         for batch in 1..=BATCHES {
-            // Binomial with the variance of a Poisson process, nearly.
+            // Binomial, with nearly the variance of a Poisson process.
             let births = (0..10 * born)
                 .filter(|_| rng.next_u64().is_multiple_of(10))
                 .count() as u64;
@@ -174,7 +175,7 @@ mod tests {
 
     #[test]
     fn what_is_carried_is_steady() {
-        // As many stay behind as are under way, whatever was born.
+        // As many stay in the system as before, whatever was born.
         let wrong = (0..200).filter(|&seed| {
             let state = measured(seed, 200, 500, |_, all| all.saturating_sub(200));
             state != State::Steady
@@ -189,8 +190,9 @@ mod tests {
             let state = measured(seed, 300, 1_000, |_, _| 900);
             assert_eq!(state, State::Saturated, "seed {seed}");
         }
-        // 5 % are not served: a rise of 500 in each half of the measurement, give or take 95. Of one
-        // in 108 less than a third is in the second half, as if a network filled.
+        // 5 % are not served: a rise of 500 in each half of the measurement, with a standard
+        // deviation of 95. In one run of 108 less than a third of it falls into the second half, as
+        // if a network filled.
         let fills = (0..200).filter(|&seed| {
             let state = measured(seed, 300, 1_000, |_, _| 950);
             assert_ne!(state, State::Steady, "seed {seed}");

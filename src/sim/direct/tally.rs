@@ -120,7 +120,6 @@ impl Latencies {
         self.sum += other.sum;
     }
 
-    /// The lowest, if there is one.
     pub(crate) fn min(&self) -> Option<u64> {
         (!self.histogram.is_empty()).then(|| self.histogram.min())
     }

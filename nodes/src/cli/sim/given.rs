@@ -1,4 +1,4 @@
-//! What was chosen on the command line, so that files say what was run.
+//! The chosen options of the command line, which result files record.
 
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
@@ -6,7 +6,7 @@ use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 use super::SimArgs;
 use crate::sim::Measured;
 
-/// Options that files tell in columns of their own, and those that change nothing that is measured.
+/// Options that have columns of their own in result files or do not affect the measurement.
 const ELSEWHERE: [&str; 15] = [
     "topology",
     "traffic",
@@ -25,7 +25,7 @@ const ELSEWHERE: [&str; 15] = [
     "perfetto",
 ];
 
-/// The options that were given otherwise than they are by default, with their values.
+/// The options that differ from their defaults, with their values.
 #[derive(Clone, Debug, Default)]
 pub(super) struct GivenOptions(Vec<(String, Vec<String>)>);
 
@@ -66,8 +66,8 @@ impl FromArgMatches for GivenOptions {
     }
 }
 
-/// Whether these are the values that an option has anyway. A measurement of the default length is
-/// none: if nobody gives it, it may last longer.
+/// Whether these are the default values of an option. A given `--measure` never is, even of the
+/// default length: without it a measurement may last longer.
 fn is_default(arg: &Arg, values: &[String]) -> bool {
     let defaults = arg.get_default_values().iter();
     let defaults: Vec<_> = defaults.map(|value| value.to_string_lossy()).collect();
@@ -75,7 +75,7 @@ fn is_default(arg: &Arg, values: &[String]) -> bool {
 }
 
 impl GivenOptions {
-    /// What was chosen for all curves alike; modes that are compared have their names.
+    /// The options that all curves share. Compared modes name their own.
     pub(super) fn chosen(&self, all: &[Measured]) -> String {
         let is_mode = |value: &String| {
             let names = all.iter().filter_map(|measured| measured.routing);
@@ -94,7 +94,7 @@ impl GivenOptions {
         texts.collect::<Vec<_>>().join(", ")
     }
 
-    /// The words after `phitwire sim` that run one seed of a point again.
+    /// The arguments of `phitwire sim` that repeat one seed of a point.
     pub(super) fn command(&self, args: &SimArgs, measured: &Measured, seed: u64) -> String {
         let mut words = vec![args.topology.clone()];
         let mut option = |name: &str, value: String| {

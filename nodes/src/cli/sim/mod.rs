@@ -36,7 +36,7 @@ use crate::sim::{Measured, measure, output, ready};
 
 /// Cycles of a phase at most: 20 minutes of virtual time.
 const MOST_CYCLES: u64 = 1_000_000_000_000;
-/// How many times as long as the default a measurement may become that nobody gave a length.
+/// Limit of an automatic measurement, as a multiple of the default length.
 const LONGEST: u64 = 8;
 
 /// Simulate a network in virtual time.
@@ -45,7 +45,7 @@ const LONGEST: u64 = 8;
 /// processor offers, all phits (flits) of its packets and of replies counted.
 #[derive(Args, Debug)]
 pub struct SimArgs {
-    // First: what is read of the arguments is taken out of them.
+    // Must come first: it reads the arguments before the others take them out.
     #[command(flatten)]
     given: GivenOptions,
     #[arg(help = networks())]
@@ -361,7 +361,7 @@ fn points(
         for &load in &args.load.all {
             let config = Config {
                 traced,
-                // What is traced is of the first measurement.
+                // The trace is of the first measurement.
                 most_measure_cycles: if traced.is_some() {
                     0
                 } else {

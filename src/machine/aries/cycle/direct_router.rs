@@ -48,7 +48,7 @@ struct Lanes {
     out: Box<[Arrivals<Aries>; LANES]>,
     /// Ports that have told a load in this window.
     told: u64,
-    /// Ports that something came back for in this window, and what, by lane.
+    /// Ports to which credits return in this window, and the credits, by lane.
     returning: u64,
     returned: Box<[[Returned; NIC_LANES]; PORTS]>,
     /// Ports whose credits of this window have been given already.
@@ -116,7 +116,6 @@ impl Lanes {
         }
     }
 
-    /// The pace of a port.
     #[inline]
     const fn pace(&self, port: usize) -> Pace {
         if port >= FIRST_NIC_PORT {
@@ -152,8 +151,9 @@ impl DirectRouter {
         each!(self, router => &router.lanes)
     }
 
-    /// Joins `port` to the link end of that slot, and the next ones for its other lanes; the link
-    /// takes `cycles` cycles. Of network ports there are two paces at most: the full one and another.
+    /// Joins `port` to the link end of that slot, and to the following slots for its other lanes.
+    /// The link takes `cycles` cycles. At most one pace other than the full one is possible for
+    /// network ports.
     pub(super) fn connect(&mut self, port: usize, slot: u32, cycles: u32, pace: Pace) {
         if port < FIRST_NIC_PORT && pace != Pace::PORT {
             each!(self, router => {
@@ -378,8 +378,8 @@ pub(super) fn view(
                 + counters.stalled_port_packets,
             counters.swallowed_flits + counters.dead_port_flits + counters.stalled_port_flits,
         ],
-        // Over all routers: those that another router than their source's sent another way are of
-        // the way that they went.
+        // Over all routers. A packet that a later router diverted or returned counts as what it
+        // became.
         choices: {
             let went_up = counters
                 .diverted_decisions

@@ -10,9 +10,9 @@
 //!
 //! # Windows
 //!
-//! A window is as long as the shortest link takes. What goes over longer ones waits in packed form.
-//! Networks are cut between groups where there are any, so that partitions need to exchange mail
-//! only as often as the shortest blue link takes.
+//! A window is as long as the shortest link takes. Flits on longer links wait in packed form.
+//! Networks are cut between groups where there are any, so that partitions exchange mail only as
+//! often as the shortest blue link takes.
 
 mod build;
 mod credits;

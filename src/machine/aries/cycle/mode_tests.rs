@@ -1,4 +1,4 @@
-//! What the routing modes do to whole networks.
+//! Effects of the routing modes on whole networks.
 
 use phitwire_framing::aries::flit::Routing;
 
@@ -25,9 +25,9 @@ fn share(report: &Report) -> f64 {
     report.other_ways.expect("routers choose").1
 }
 
-/// Four routers of a group send everything to the next one: mode 0 diverts most, mode 3 least. They
-/// offer 4.3 flits per cycle (1.075 of a NIC's 2.56 each), between the 1.6 that two blue links take and
-/// the 6.4 that all eight do: where all queues are full no bias shows.
+/// Four routers of a group send all packets to the next group: mode 0 diverts most, mode 3 least.
+/// They offer 4.3 flits per cycle (1.075 of each NIC's 2.56). That is between the 1.6 that two blue
+/// links carry and the 6.4 of all eight: where all queues are full, no bias has an effect.
 #[test]
 fn modes_divert_in_the_order_of_their_names() {
     let topology = dragonfly(5, 1, 4, 1, 2);
@@ -49,8 +49,8 @@ fn modes_divert_in_the_order_of_their_names() {
     assert!(large > 0.0, "even a large bias gives way: {shares:?}");
 }
 
-/// Networks with few blue links, which a packet that goes round takes twice: accepted load past
-/// saturation stays near the minimal ways' in every mode.
+/// In networks with few blue links, of which a non-minimal packet takes two, accepted load past
+/// saturation stays near that of minimal routing in every mode.
 #[test]
 fn thin_networks_hold_what_they_accept_in_every_mode() {
     for topology in thin() {
@@ -67,7 +67,7 @@ fn thin_networks_hold_what_they_accept_in_every_mode() {
     }
 }
 
-/// Canary: with a bias towards non-minimal ways thin networks lose what they accept.
+/// Canary: with a bias towards non-minimal paths, thin networks accept less.
 #[test]
 fn a_bias_against_minimal_ways_is_seen_on_thin_networks() {
     let [_, mut topology] = thin();

@@ -23,7 +23,7 @@ pub(super) const MODES: [(&str, Routing); 11] = [
     ("ordered-non-minimal", Routing::OrderedNonMinimal),
     ("min-hash", Routing::MinHash),
     ("nmin-hash", Routing::NminHash),
-    // As the application interfaces call it.
+    // The name in the application interfaces.
     ("in-order", Routing::Ordered),
 ];
 /// Their names alone.

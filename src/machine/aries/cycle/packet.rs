@@ -119,7 +119,7 @@ impl Packet {
         }
     }
 
-    /// The reply of that name to a request of that mode.
+    /// The reply of that name to a request in that mode.
     #[inline]
     pub(super) fn reply(name: Reply, routing: Routing) -> Self {
         let routing = routing.of_response();
@@ -238,33 +238,31 @@ fn read(flits: &[u64], routing: Routing) -> Delivery {
 /// under way at once.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Outstanding {
-    /// Birth of each request.
     births: Vec<u64>,
-    /// Free ids: those without the hash of a line, then those of each hash.
+    /// Free ids: those of modes without a line hash, then those of each hash value.
     ids: [Ids; 1 + Lines::HASHES as usize],
     count: usize,
 }
 
-/// Free ids of one kind.
 #[derive(Clone, Debug, Default)]
 struct Ids {
     free: Vec<u16>,
-    /// Ids that were ever in use.
+    /// Ids that have been used so far.
     used: u16,
 }
 
-/// The cache lines of each target that a source writes, one after another and again.
+/// Cache lines that a source writes at each target, in turn.
 const LINES: u32 = 64;
 
-/// The hash of the cache line that request number `sequence` of a source writes, where the mode has
-/// one.
+/// The hash of the cache line that a source's request number `sequence` writes; `None` in modes
+/// without one.
 #[inline]
 pub(super) fn line_hash(sequence: u32, routing: Routing) -> Option<u8> {
     let address = u64::from(sequence % LINES) * Lines::BYTES;
     routing.is_hashed().then(|| Lines::hash(address))
 }
 
-/// The packet id of a request that nobody answers.
+/// The packet id of a request without a response.
 #[inline]
 pub(super) fn id_of(sequence: u32, routing: Routing) -> u16 {
     let number = sequence as u16;
@@ -283,7 +281,7 @@ impl Outstanding {
         self.count
     }
 
-    /// Whether there is an id for a request with that hash.
+    /// Whether an id is free for a request with that hash.
     #[inline]
     pub(super) fn has_id(&self, hash: Option<u8>) -> bool {
         hash.is_none_or(|hash| {
@@ -292,7 +290,7 @@ impl Outstanding {
         })
     }
 
-    /// An id for a request born then, to the line of that hash.
+    /// Takes an id for a request born at `birth`, to a line with that hash.
     pub(super) fn begin(&mut self, birth: u64, hash: Option<u8>) -> u16 {
         self.count += 1;
         let ids = &mut self.ids[hash.map_or(0, |hash| 1 + usize::from(hash))];

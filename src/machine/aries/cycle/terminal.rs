@@ -16,12 +16,12 @@ use crate::sim::direct::source::{NEVER, Source};
 type Shared = shared::Shared<Aries>;
 type Common = shared::Common<Aries>;
 
-/// What keeps its order.
+/// The unit within which requests stay in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
-    /// The requests of one NIC to another.
+    /// Requests of one NIC to another.
     OfPairs,
-    /// Those to cache lines of one hash.
+    /// Requests to cache lines of one hash value.
     OfLines,
 }
 
@@ -45,7 +45,7 @@ pub struct Terminal {
     end: IdealEnd,
     assembly: Assembly,
     outstanding: Outstanding,
-    /// Where ways keep order, and of what.
+    /// For modes that keep order: its unit, and the requests seen last.
     last_seen: Option<(Order, LastSeen)>,
 }
 
@@ -158,8 +158,8 @@ impl Terminal {
         }
     }
 
-    /// Whether a later request of the same source, and to the same lines if these are what keeps
-    /// order, has come before.
+    /// Whether a later request of the same source has arrived before; with order per line, only
+    /// requests to the same lines count.
     fn is_overtaken(&mut self, name: Name) -> bool {
         self.last_seen.as_mut().is_some_and(|(order, seen)| {
             let lines = match order {
@@ -218,8 +218,8 @@ impl Terminal {
         sent
     }
 
-    /// Begins the next packet in the first slot of [`Pace::NIC`] from `from` on in which one is there
-    /// and can be sent. `None` if there is none in the window.
+    /// Begins the next packet, in the first slot of [`Pace::NIC`] at or after `from` in which a
+    /// packet is there and can be sent. `None` if the window has no such slot.
     fn begin(
         &mut self,
         base: u64,
@@ -356,7 +356,7 @@ impl model::Terminal<Aries> for Terminal {
 
 #[cfg(test)]
 impl Terminal {
-    /// Exchanges the next request with the next one after it of the same source.
+    /// Swaps the next request with the one after it from the same source.
     pub(super) fn swap_next(&mut self) {
         let (_, seen) = self.last_seen.as_mut().expect("requests keep their order");
         seen.swap_next();

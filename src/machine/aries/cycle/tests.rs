@@ -243,7 +243,7 @@ fn long_cables_send_nobody_round() {
         config.aries = AriesOptions::with_metres(Routing::Adaptive0, metres);
         run(&topology, &config, 1).other_ways.unwrap().1
     };
-    // Without a bias some go round whatever the cable: as many by short ones.
+    // Without a bias some packets go non-minimally whatever the cable: as many as with short ones.
     let short = share([1, 3, 1]);
     for metres in [[1, 3, 20], [1, 3, 35]] {
         let more = share(metres) - short;
@@ -257,7 +257,7 @@ fn long_cables_send_nobody_round() {
 fn where_nobody_waits_a_packet_grain_costs_the_flits_behind_the_head() {
     let topology = dragonfly(3, 2, 2, 2, 4);
     let run = |grain| {
-        // With a bias, so that not even a packet just ahead sends one round.
+        // With a bias, so that a packet just ahead does not divert one.
         let mut config = config(10_000, Routing::Adaptive3);
         config.measure_cycles = 60_000;
         config.aries.grain = grain;
@@ -269,7 +269,7 @@ fn where_nobody_waits_a_packet_grain_costs_the_flits_behind_the_head() {
     assert_eq!((flits.other_ways, packets.other_ways), (none, none));
     assert!((flits.hops_mean - packets.hops_mean).abs() < 0.02);
     // Behind the head come its 13 flits once per router: at the first one 2.56 in a cycle, at the
-    // others with tenth cycles between them; out to the NIC they keep up with it.
+    // others with tenth cycles between them. The output to the NIC keeps up with them.
     let behind = 13.0 / 2.56 + 13.0 * (packets.hops_mean - 1.0);
     let more = packets.latency_cycles.mean - flits.latency_cycles.mean;
     assert!(
@@ -504,7 +504,7 @@ mod canaries {
             assert!(has(&found, overtaken), "{order:?}");
         }
         for hashed in [Routing::MinHash, Routing::NminHash] {
-            // Order of each line, and no more.
+            // Only requests to the same line keep order.
             assert_eq!(spoiled(hashed, |_| {}), []);
             let of_pairs = violations(hashed, Some(Order::OfPairs));
             assert!(has(&of_pairs, overtaken), "{hashed:?}");

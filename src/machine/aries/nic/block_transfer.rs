@@ -219,7 +219,8 @@ impl Active {
         }
     }
 
-    /// Whether its next packet finds a packet id. By adaptive ways each does, where there is room.
+    /// Whether a packet id is free for its next packet. Adaptive packets find one whenever there is
+    /// room.
     pub(super) fn finds_id(&self, requester: &Requester) -> bool {
         let routing = self.what.transfer.routing;
         let piece = match self.stage {

@@ -7,9 +7,10 @@
 //! transfer when the last piece of one has been sent, not when it has been answered, so that short
 //! puts and gets do not cost a round trip each; a send leaves its channel with its announcement,
 //! and what is left of it goes out in turn with the channels when the target has taken that.
-//! Transfers complete in any order, also those of one channel, unless one is fenced. A channel whose
-//! transfer may send nothing more to its [target](super::transfer_targets) for now goes on with one
-//! to another. Once a target has answered nothing for a whole time-out, what is queued for it fails.
+//! Transfers complete in any order, also those of one channel, unless one is fenced. A channel
+//! whose transfer may send nothing more to its [target](super::transfer_targets) for now goes on
+//! with one to another. When a target has answered nothing for a whole time-out, the transfers
+//! queued for it fail.
 
 mod failing;
 
@@ -78,7 +79,7 @@ pub(crate) struct TransferEnded {
     pub queued: Time,
     pub bytes: u64,
     pub failure: Option<Failure>,
-    /// Nothing of it has been sent.
+    /// No packet of it has been sent.
     pub unsent: bool,
 }
 

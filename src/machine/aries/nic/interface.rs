@@ -115,7 +115,7 @@ impl Interface {
         }
     }
 
-    /// The process stood still for `span` until `now`.
+    /// See [`Node::stood_still`](crate::node::Node::stood_still).
     pub(super) fn stood_still(&mut self, now: Time, span: Duration) {
         self.requester.stood_still(now, span);
         self.runs.stood_still(now, span);

@@ -1,10 +1,10 @@
 //! Requests that wait for their response, by packet id.
 //!
 //! A packet id has 12 bits and a NIC has up to 1,024 packets outstanding (white paper, "Aries
-//! Performance"), so that three ids of four rest. Every id is a [slot](crate::nic::slab). The
-//! upper half serves the hashed modes, by the hash of the cache line, the lower one those in order,
-//! and both of them the adaptive ones. What a response must name is the id and the [period](crate::nic::periods) in which the
-//! request was posted: the echo, of five bits, tells 32 of them apart.
+//! Performance"), so three of four ids are free. Every id is a [slot](crate::nic::slab). The upper
+//! half serves the hashed modes, by the hash of the cache line; the lower half the ordered modes;
+//! adaptive packets use both. A response must name the id and the [period](crate::nic::periods) in
+//! which the request was posted: the echo, of five bits, tells 32 of them apart.
 
 use phitwire_framing::aries::flit::{Lines, NodeId, Routing};
 use phitwire_framing::aries::packet::{Command, ECHO_BITS};
@@ -28,7 +28,8 @@ pub(crate) const RESERVED_FOR_USERS: u32 = 16;
 /// The regions of the ids: those without a hash, then one for each hash.
 const REGIONS: usize = 1 + Lines::HASHES as usize;
 
-/// Turns in which adaptive requests take ids of all regions, as many of each as it has.
+/// Length of the cycle in which adaptive requests take ids from all regions, in proportion to their
+/// sizes.
 const TURNS: usize = 2 * Lines::HASHES as usize;
 
 const fn region_of(id: u32) -> usize {
@@ -172,7 +173,6 @@ pub(crate) struct Outstanding {
     capacity: u32,
     /// Waiting requests of users.
     users: u32,
-    /// Requests begun.
     turn: usize,
 }
 
@@ -200,7 +200,7 @@ impl Outstanding {
         }
     }
 
-    /// The region of the id of a request with that mode and address, if one has a free id.
+    /// The region for the id of a request with that mode and address; `None` if it has no free id.
     #[inline]
     fn region(&self, routing: Routing, address: u64) -> Option<usize> {
         let has = |region: &usize| self.slab.has_slot_in(*region);
@@ -210,13 +210,13 @@ impl Outstanding {
         if routing.is_deterministic() {
             return Some(0).filter(has);
         }
-        // The id says nothing about the way of an adaptive packet: all ids serve in turn.
+        // The id of an adaptive packet does not affect its path: regions take turns.
         let region = (self.turn % TURNS).saturating_sub(TURNS - REGIONS);
         Some(region).filter(has).or_else(|| (0..REGIONS).find(has))
     }
 
-    /// Whether a request with that mode and address finds an id, where
-    /// [`has_room`](Self::has_room) says that another may begin.
+    /// Whether an id is free for a request with that mode and address, given that
+    /// [`has_room`](Self::has_room) holds.
     #[inline]
     pub(crate) fn has_id(&self, routing: Routing, address: u64) -> bool {
         self.region(routing, address).is_some()
@@ -244,8 +244,8 @@ impl Outstanding {
     /// `pending.posted` must not be earlier than that of any request begun before.
     ///
     /// # Panics
-    /// If there is no room even in the reserve, or no id; [`has_room`](Self::has_room) and, of a
-    /// deterministic mode, [`has_id`](Self::has_id) have been asked before.
+    /// If there is no room even in the reserve, or no free id. Check [`has_room`](Self::has_room)
+    /// first, and [`has_id`](Self::has_id) for a deterministic mode.
     #[inline]
     pub(crate) fn begin(&mut self, pending: Pending, routing: Routing) -> (PacketId, u8) {
         assert!(self.has_room(Share::Reserve), "room was asked for");

@@ -193,8 +193,8 @@ fn every_slot_is_in_exactly_one_list() {
     assert!(live.iter().all(|&id| table.get(id).is_some()));
 }
 
-/// The id of a deterministic request says whether its way depends on the address, and on what of
-/// it.
+/// The id of a deterministic request tells whether its path depends on the address, and on which
+/// hash.
 #[test]
 fn ids_say_what_the_way_of_a_deterministic_request_depends_on() {
     let mut table = fresh(MAX_OUTSTANDING);
@@ -216,7 +216,7 @@ fn ids_say_what_the_way_of_a_deterministic_request_depends_on() {
         .map(line)
         .find(|&at| Lines::hash(at) != Lines::hash(line(5)));
     assert!(table.has_id(Routing::MinHash, other.unwrap()));
-    // Ordered ones have ids without a hash.
+    // Ordered requests take ids without a hash.
     while table.has_room(Share::Bulk) {
         let id = table.begin(at(line(5)), Routing::Ordered).0;
         assert_eq!(Lines::of(id.bits()), None);

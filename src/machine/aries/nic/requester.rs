@@ -77,7 +77,7 @@ impl Requester {
         self.outstanding.has_room(share) && self.queue.len() < self.queue_limit
     }
 
-    /// Whether a request with that mode and address finds a packet id.
+    /// Whether a packet id is free for a request with that mode and address.
     #[inline]
     pub(crate) fn has_id(&self, routing: Routing, address: u64) -> bool {
         self.outstanding.has_id(routing, address)
@@ -95,8 +95,8 @@ impl Requester {
     /// [`EmitError`] when it is no packet; nothing is asked then.
     ///
     /// # Panics
-    /// If there is no room even in the reserve, or no id; [`has_room`](Self::has_room) and, of a
-    /// deterministic mode, [`has_id`](Self::has_id) have been asked before.
+    /// If there is no room even in the reserve, or no free id. Check [`has_room`](Self::has_room)
+    /// first, and [`has_id`](Self::has_id) for a deterministic mode.
     #[inline]
     pub(crate) fn issue(
         &mut self,
@@ -260,7 +260,7 @@ impl Requester {
         Some(Answer { pending, failure })
     }
 
-    /// The process stood still for `span` until `now`.
+    /// See [`Node::stood_still`](crate::node::Node::stood_still).
     pub(crate) fn stood_still(&mut self, now: Time, span: Duration) {
         let slab = &mut self.outstanding.slab;
         slab.stood_still(now, span, self.timeout);

@@ -290,7 +290,7 @@ impl From<Announced> for Status {
     }
 }
 
-/// The routing mode of the packets of a run: both lists are in one order.
+/// The routing mode for the packets of a run.
 pub(super) const fn routing_of(ways: Ways) -> Routing {
     Routing::ALL[ways as usize]
 }

@@ -261,9 +261,9 @@ fn blocks_go_on_to_others_when_one_target_is_gone() {
     let report = pair.nics[0].traffic_report(None).unwrap();
     assert_eq!(report.phase, RunPhase::Done, "{report:?}");
     assert_eq!(report.sent, 200, "{report:?}");
-    // Blocks that were partly out cost the target an address each; those that only waited behind them
-    // fail with them and give their addresses back. So each round of up to eight blocks, then seven and
-    // so on, leaves at least one address less.
+    // A block that was partly out costs the target an address. Blocks that only waited behind it
+    // fail with it and give their addresses back. So rounds of up to eight blocks, then seven and
+    // so on, each leave at least one address less.
     let most = (1..=8).sum();
     assert!((8..=most).contains(&report.timed_out), "{report:?}");
     assert_eq!(report.sent, report.acknowledged + report.timed_out);

@@ -44,16 +44,16 @@ struct Target {
     in_flight: u32,
     /// When it answered last, if no request has timed out since.
     heard: Option<Time>,
-    /// When it answered last, ever.
+    /// Time of its last answer.
     answered: Option<Time>,
 }
 
-/// Who has answered nothing for a whole time-out.
+/// Which targets have answered nothing for a whole time-out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Silence {
     /// The target of the packet that timed out.
     Target,
-    /// All targets: the network interface hears nothing.
+    /// All targets: the NIC hears nothing.
     All,
 }
 
@@ -64,7 +64,7 @@ pub(super) struct Targets {
     places: BTreeMap<u32, TargetIndex>,
     /// Targets with transfers that are queued or under way.
     in_use: usize,
-    /// When any of them answered last.
+    /// Time of the last answer of any target.
     answered: Option<Time>,
     under_way: u32,
     in_flight: u32,
@@ -208,8 +208,8 @@ impl Targets {
         self.at(index).in_flight += 1;
     }
 
-    /// A packet that was posted at `posted` has been answered, or has timed out. If it has timed out
-    /// and nothing else was answered meanwhile: who is silent.
+    /// Records that a packet posted at `posted` was answered or timed out. After a time-out,
+    /// returns what has been silent since `posted`, if anything.
     #[inline]
     pub(super) fn answered(
         &mut self,

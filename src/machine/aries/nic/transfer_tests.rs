@@ -623,7 +623,8 @@ fn a_silent_target_does_not_take_others_with_it() {
             start(&mut pair, (n % 4) as usize, one);
         }
     }
-    // What was queued later is fenced: it waits for the dead one's, and is carried out.
+    // The transfer queued later is fenced: it waits for those to the dead target and is then
+    // carried out.
     let fenced = BlockTransfer {
         fence: true,
         ..transfer(block_put(0), 0, 10)

@@ -106,12 +106,12 @@ fn undetected_six(syndromes: &[u32]) -> u64 {
     triples.iter().map(|n| choose_two(*n)).sum::<u64>() / 10
 }
 
-/// How far apart bits are taken one after the other; prime to the bits before the tenth flit, so that
-/// each is taken once, and the first ones come from all parts of a set.
+/// Distance between bits taken one after the other. It is coprime to the number of bits before the
+/// tenth flit, so that each bit is taken once, and the first ones come from all parts of a set.
 const STRIDE: usize = 197;
 
-/// Patterns of six flipped bits, all before the tenth flit, that a check with these syndromes misses:
-/// `most` of them, with bits from all nine flits.
+/// `most` patterns of six flipped bits that a check with these syndromes misses. They lie before
+/// the tenth flit and cover all nine flits.
 fn missed_six(syndromes: &[u32], most: usize) -> Vec<[usize; 6]> {
     let mut first: Vec<Option<[usize; 3]>> = vec![None; 1 << crc20::BITS];
     let mut missed = Vec::new();
@@ -134,7 +134,7 @@ fn missed_six(syndromes: &[u32], most: usize) -> Vec<[usize; 6]> {
     missed
 }
 
-/// Whether the decoder takes a set in which these bits were flipped on the way.
+/// Whether the decoder accepts a set in which these bits were flipped.
 fn takes(bits: &[usize]) -> bool {
     let mut set: SetBytes = [0; SET_BYTES];
     DataSet::emit_flits(&[Flit::IDLE; DATA_FLITS], Tail::default(), &mut set);
@@ -144,19 +144,19 @@ fn takes(bits: &[usize]) -> bool {
     Set::parse(&set).is_ok()
 }
 
-/// What the decoder does with damaged sets.
+/// Damaged sets that the decoder accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Decoded {
-    /// Sets with one or two flipped bits, all there are, that it takes.
+    /// Of all sets with one or two flipped bits.
     light: u64,
-    /// Of [`SAMPLE`] patterns of six that are counted as missed, those that it takes.
+    /// Of [`SAMPLE`] patterns of six that count as missed.
     six: u64,
 }
 
-/// Patterns of six that the decoder is shown.
+/// Patterns of six bits that the decoder is given.
 const SAMPLE: usize = 1_000;
 
-/// Shows damaged sets to a decoder.
+/// Gives damaged sets to a decoder.
 fn decoded(syndromes: &[u32], takes: impl Fn(&[usize]) -> bool) -> Decoded {
     let one = (0..BITS).filter(|&a| takes(&[a])).count();
     let two = |a: usize| (0..a).filter(|&b| takes(&[a, b])).count();
@@ -193,8 +193,8 @@ pub fn table() -> Table {
     of_check(undetected(&syndromes), decoded(&syndromes, takes))
 }
 
-/// What a check of distance 6 that detects all odd patterns misses of six flipped bits: half of the
-/// syndromes are of odd weight, and patterns of even weight share the other half.
+/// Patterns of six flipped bits that a check of distance 6 misses if it detects all odd patterns:
+/// half of the syndromes have odd weight, and the patterns of even weight share the other half.
 fn expected_six() -> f64 {
     patterns(6) / f64::from(1 << (crc20::BITS - 1))
 }
@@ -301,7 +301,7 @@ mod tests {
         six: SAMPLE as u64,
     };
 
-    /// Numbers of the rows that are outside.
+    /// Indices of the rows outside their tolerance.
     fn outside(table: &Table) -> Vec<usize> {
         let rows = table.rows.iter().enumerate();
         let rows = rows.filter(|(_, row)| !row.within());
@@ -322,13 +322,13 @@ mod tests {
         let four = undetected(&powers(DISTANCE_FOUR));
         assert_eq!((four.two, four.four, four.six), (0, 2_034, None));
         assert!(four.odd_detected);
-        // By the bound narrowly, and by what it misses.
+        // Just beyond the bound, and by the missed patterns.
         assert_eq!(outside(&of_check(four, GOOD)), [0, 3, 4]);
         assert_eq!(years_between(4, 2_034.0).round(), 7_122.0);
     }
 
-    /// The decoder is on trial, not only the polynomial: one that looks at no check, one that looks
-    /// at half of the set, and one whose check is another.
+    /// Canary: the table also tests the decoder. It notices one that ignores the check, one that
+    /// checks half of the set and one with another check.
     #[test]
     fn a_decoder_that_does_not_check_is_told() {
         let syndromes = syndromes();

@@ -58,12 +58,12 @@ pub mod stated {
     pub const YEARS_BETWEEN_UNDETECTED: f64 = 7_250.0;
     /// Nodes that share a router.
     pub const NODES_PER_ROUTER: f64 = 4.0;
-    /// What a router-to-router hop adds to latency, and the most that hops of minimal ways do, in
-    /// nanoseconds ("Aries Performance").
+    /// Latency that a router-to-router hop adds, and the most that the hops of a minimal path add,
+    /// in nanoseconds ("Aries Performance").
     pub const HOP_NS: f64 = 100.0;
     /// See [`HOP_NS`].
     pub const HOPS_NS: f64 = 500.0;
-    /// Peak global bandwidth of a node, in GB/s, and what of it is payload ("Aries Performance").
+    /// Peak global bandwidth of a node and its payload, in GB/s ("Aries Performance").
     pub const GLOBAL_GBYTES: f64 = 11.7;
     /// See [`GLOBAL_GBYTES`].
     pub const PAYLOAD_GBYTES: f64 = 7.5;

@@ -1,10 +1,10 @@
-//! What running routers and links do ("Aries Performance"): "For a quiet network, each
-//! router-to-router hop adds approximately 100ns of latency, a maximum of 500ns for minimally routed
-//! packets", and "Peak global bandwidth is 11.7 GB/s per node for a full network. With the payload
-//! efficiency of 64 percent this equates to 7.5 GB/s per direction".
+//! Figures of running routers and links ("Aries Performance"): "For a quiet network, each
+//! router-to-router hop adds approximately 100ns of latency, a maximum of 500ns for minimally
+//! routed packets", and "Peak global bandwidth is 11.7 GB/s per node for a full network. With the
+//! payload efficiency of 64 percent this equates to 7.5 GB/s per direction".
 //!
-//! Latencies are those of packets that meet nobody, in virtual time. Bandwidth is what blue links
-//! carry at saturation: encoded ones, whose lanes have the rates of the description.
+//! Latencies are those of packets without contention, in virtual time. Bandwidth is that of blue
+//! links at saturation: encoded links, whose lanes have the rates of the description.
 
 use super::stated;
 use crate::machine::aries::cycle::{Aries, AriesOptions};
@@ -18,24 +18,24 @@ use phitwire_framing::aries::set::{DATA_FLITS, FLIT_BYTES, SET_FLITS};
 
 /// Bytes of a put.
 const PUT_BYTES: u8 = 64;
-/// "Approximately".
+/// The paper says "approximately".
 const ABOUT: Tolerance = Tolerance::Relative(0.05);
-/// Blue links between the two groups whose links are filled.
+/// Blue links between the two groups of the bandwidth run.
 const FILLED: u16 = 4;
 /// Routers of such a group, and NICs of a router.
 const ROUTERS: u8 = 2;
 const NICS: u8 = 4;
 
-/// How long networks run.
+/// Cycles that networks run.
 #[derive(Clone, Copy, Debug)]
 pub struct Cycles {
-    /// Of a network in which packets meet nobody.
+    /// A network without contention.
     pub quiet: u64,
-    /// Of one that is full.
+    /// A saturated network.
     pub full: u64,
 }
 
-/// Those of the command.
+/// The cycles of the command.
 pub const CYCLES: Cycles = Cycles {
     quiet: 200_000,
     full: 20_000,
@@ -76,7 +76,7 @@ fn ns(cycles: f64) -> f64 {
     cycles * Aries::CYCLE.as_ps() as f64 / 1_000.0
 }
 
-/// Least and largest latency of puts that meet nobody, with cables of these lengths.
+/// Least and largest latency of puts without contention, with cables of these lengths in metres.
 fn quiet(shape: Shape, metres: [u32; 3], cycles: u64, seed: u64) -> Result<[f64; 2], String> {
     let topology = dragonfly(shape, (shape.groups > 1).then_some(1))?;
     let options = AriesOptions::with_metres(Routing::Minimal, metres);
@@ -86,19 +86,18 @@ fn quiet(shape: Shape, metres: [u32; 3], cycles: u64, seed: u64) -> Result<[f64;
     Ok([latency.min, latency.max].map(|cycles| ns(cycles as f64)))
 }
 
-/// What was measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Seen {
-    /// What a hop over a green link of a metre adds.
+    /// Latency that a hop over a green link of one metre adds.
     hop_ns: f64,
-    /// What the hops of the longest minimal way add, all cables a metre long.
+    /// Latency that the hops of the longest minimal path add, with cables of one metre.
     hops_ns: f64,
     /// The same with the default cables.
     hops_and_cables_ns: f64,
-    /// Flits per cycle of blue links that carry all they can, on average.
+    /// Mean flits per cycle of a saturated blue link.
     blue_flits: f64,
-    /// Bytes per cycle of payload that each of them carries in each direction, in puts whose
-    /// responses come back.
+    /// Payload bytes per cycle of a saturated blue link in each direction: puts whose responses
+    /// come back.
     blue_payload: f64,
 }
 
@@ -112,7 +111,7 @@ fn seen(full: &Dragonfly, cycles: Cycles, seed: u64) -> Result<Seen, String> {
     let metre = [1; 3];
     let quiet = |shape, metres| quiet(shape, metres, cycles.quiet, seed);
     let [one_router, _] = quiet(shape(1, 1, 1, 2), metre)?;
-    // Both NICs have a router, so that every packet crosses both.
+    // Each NIC has a router of its own, so that every packet crosses both routers.
     let [two_routers, _] = quiet(shape(1, 1, 2, 1), metre)?;
     let [_, far] = quiet(shape(2, 2, 2, 1), metre)?;
     let [_, cabled] = quiet(shape(2, 2, 2, 1), AriesOptions::METRES)?;
@@ -126,7 +125,7 @@ fn seen(full: &Dragonfly, cycles: Cycles, seed: u64) -> Result<Seen, String> {
     })
 }
 
-/// Two groups whose links to each other are far fewer than their NICs could fill.
+/// Two groups whose NICs can saturate the links between them.
 fn two_groups() -> Result<Dragonfly, String> {
     let shape = Shape {
         groups: 2,
@@ -137,8 +136,8 @@ fn two_groups() -> Result<Dragonfly, String> {
     dragonfly(shape, Some(FILLED))
 }
 
-/// Every NIC puts to the other group all it can, and is answered: flits per cycle of a blue link in
-/// each direction, and bytes of payload.
+/// Every NIC sends as many puts as possible to the other group and gets responses. Returns flits
+/// and payload bytes per cycle of a blue link in each direction.
 fn filled(topology: &Dragonfly, cycles: u64, seed: u64) -> Result<(f64, f64), String> {
     let mut config = config(Load::UNIT, cycles, seed);
     config.traffic.request_reply = true;
@@ -153,16 +152,16 @@ fn filled(topology: &Dragonfly, cycles: u64, seed: u64) -> Result<(f64, f64), St
     let report = finished(&mut simulation.map_err(|error| error.to_string())?)?;
     let blue = report.links.iter().find(|(kind, _)| *kind == "blue");
     let (_, blue) = blue.ok_or("there are no blue links")?;
-    // Of a full network, latencies are those of the puts that were answered in the measurement.
+    // Latencies are counted for the puts that were answered in the measurement.
     let puts = report.latency_cycles.count as f64 / report.measure_cycles as f64;
     let payload = puts * f64::from(PUT_BYTES) / (2.0 * f64::from(FILLED));
     Ok((blue.mean, payload))
 }
 
-/// Runs the networks.
+/// Runs the networks and compares them with the paper.
 ///
 /// # Errors
-/// If one cannot be simulated, or does what it must not.
+/// If a network cannot be simulated, or a checker fails.
 pub fn table(seed: u64, cycles: Cycles) -> Result<Table, String> {
     let full = two_groups()?;
     Ok(table_of(&full, &seen(&full, cycles, seed)?))
@@ -173,7 +172,7 @@ fn table_of(full: &Dragonfly, seen: &Seen) -> Table {
         Row::new(Kind::Running, source, label, reference, ours, within)
     };
     let paper = |label, reference, ours| row(Source::Paper, label, reference, ours, ABOUT);
-    // What a link carries is all it has, less what it loses when it has nothing to send.
+    // A link's rate is an upper limit: it loses slots when it has nothing to send.
     let rate = |label, expected, ours| {
         row(
             Source::Expected,
@@ -184,7 +183,7 @@ fn table_of(full: &Dragonfly, seen: &Seen) -> Table {
         )
     };
     let inventory = full.inventory();
-    // The tenth flit of a set is raw bandwidth too.
+    // Raw bandwidth includes the tenth flit of a set.
     let raw =
         ns_to_gbytes(seen.blue_flits * FLIT_BYTES as f64) * SET_FLITS as f64 / DATA_FLITS as f64;
     let payload = ns_to_gbytes(seen.blue_payload);
@@ -276,7 +275,7 @@ mod tests {
         assert!(table.rows.iter().all(|row| row.kind == Kind::Running));
     }
 
-    /// Links between groups at the rate of those inside one.
+    /// Canary: links between groups that have the rate of links within one.
     #[test]
     fn another_rate_of_blue_links_is_told() {
         let mut fast = two_groups().unwrap();
@@ -294,7 +293,7 @@ mod tests {
         assert_eq!(told.len(), 3, "{table:#?}");
     }
 
-    /// Cables of ten metres are not a hop of the paper.
+    /// Canary: cables of ten metres.
     #[test]
     fn longer_hops_are_told() {
         let full = two_groups().unwrap();

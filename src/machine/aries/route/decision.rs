@@ -4,9 +4,10 @@
 //! A way has at most three parts, each minimal inside a group, green before black: *up* to a random
 //! intermediate router (the *root*, only on non-minimal ways), and down from there. Nothing in the
 //! packet names the root: every router on the way up draws the next step, and one that draws "stay"
-//! twice is the root. The class of the virtual channel (0 to 3) says which part of the way a packet
-//! is on; classes only grow along a way, and within a class come green, black and blue links in
-//! this order, so no cycle of channels can wait for itself.
+//! twice is the root; an adaptive packet draws no "stay" on its way to a root, loads decide. The
+//! class of the virtual channel (0 to 3) says which part of the way a packet is on; classes only
+//! grow along a way, and within a class come green, black and blue links in this order, so no cycle
+//! of channels can wait for itself.
 //!
 //! [`Routes::choose`] is the decision of a tile for one packet; [`Routes::ways`] is every decision
 //! that it could ever take, for checks.
@@ -40,8 +41,8 @@ struct Intent {
     at_source: bool,
     /// Whether the packet's state asks for the way up.
     is_up: bool,
-    /// Where on its way the packet is: 0 at its source, then one more behind a green and a black
-    /// link, and three more in an intermediate group. Biases may grow with it.
+    /// How far the packet has come: 0 at its source, plus 1 behind a green or a black link and 3 in
+    /// an intermediate group. A bias may grow with it.
     position: u8,
 }
 
@@ -287,8 +288,8 @@ impl Routes {
     /// load.
     ///
     /// Per packet and router two minimal and two non-minimal candidates are drawn, as far as its
-    /// mode and its state allow; the path with the least load after the mode's bias wins, a minimal
-    /// one at a tie (white paper, "Aries Router", "Cray XC Routing").
+    /// mode and state allow. The path with the least load after the mode's bias wins; a tie goes to
+    /// the minimal one (white paper, "Aries Router", "Cray XC Routing").
     ///
     /// # Errors
     /// [`Refusal`] when there is none.

@@ -1,4 +1,4 @@
-//! Which candidates a packet has at a router, and which of them wins.
+//! The candidate paths of a packet at a router, and the choice among them.
 
 use phitwire_framing::aries::flit::{Head, Routing};
 
@@ -9,8 +9,8 @@ use crate::rng::{Rng, spread};
 
 impl Routes {
     /// The hash of a deterministic packet: the same for all packets of a flow at one router. The
-    /// source is not in the head, but all packets of a flow come in by one port; nor is the
-    /// address, but the id of a hashed packet has the hash of its cache line.
+    /// head carries neither source nor address, but all packets of a flow arrive by one port, and
+    /// the id of a hashed packet carries the hash of its cache line.
     pub fn flow_hash(&self, port: u8, head: Head) -> u64 {
         let flow = u64::from(head.line_hash()) << 26
             | u64::from(head.destination().bits()) << 8
@@ -19,7 +19,8 @@ impl Routes {
         spread(self.salt ^ flow)
     }
 
-    /// The kind that the mode or the packet's state asks for, with what stands in for it.
+    /// A hashed path of the kind that the mode or the packet's state requires, or of the other kind
+    /// if there is none.
     pub(super) fn pick_hashed(
         &self,
         phase: Intent,
@@ -42,8 +43,8 @@ impl Routes {
         None
     }
 
-    /// The less loaded candidate of the kind that the mode or the packet's state asks for, with
-    /// what stands in for it.
+    /// The less loaded candidate of the kind that the mode or the packet's state requires, or of
+    /// the other kind if there is none.
     pub(super) fn pick_of_kind(
         &self,
         phase: Intent,
@@ -66,10 +67,10 @@ impl Routes {
         None
     }
 
-    /// The least loaded path of either kind, wherever both are there: at the source, at each router
-    /// of the source group, which may send a packet up or call it back, and on the way to a root,
-    /// where each router can become it (white paper, "Aries Router": "two minimal and two
-    /// non-minimal outputs for every packet").
+    /// The least loaded path of either kind, where both exist: at the source, at each router of the
+    /// source group, which may divert a packet or return it to a minimal path, and on the way to a
+    /// root, where each router can become the root (white paper, "Aries Router": "two minimal and
+    /// two non-minimal outputs for every packet").
     pub(super) fn pick_adaptive(
         &self,
         phase: Intent,
@@ -103,17 +104,17 @@ impl Routes {
         }
     }
 
-    /// What the load of a minimal path or, if `up`, of another counts for in an adaptive mode, for a
-    /// packet that came to this router so.
+    /// The load of a path after the bias of an adaptive mode, for a packet with that arrival. `up`:
+    /// the path is non-minimal.
     pub fn cost(&self, mode: usize, arrival: super::Arrival, (load, up): (u32, bool)) -> u32 {
         let phase = self.phase(arrival.kind, arrival.head, !0);
         self.registers.bias[mode & 3].cost(load, up, phase.position)
     }
 
-    /// The less loaded of two candidates of the way up, and the load of its path: that is two
-    /// minimal ones, one behind the other. What lies behind the root is not known here; the other
-    /// candidate stands for it. So a network whose links are all full sends nobody round, where
-    /// each packet would take twice of what is short.
+    /// The less loaded of two candidates up, and the load of its path. A non-minimal path is two
+    /// minimal ones in sequence; the load behind the root is unknown here, so the other candidate
+    /// stands for it. Thus a network whose links are all full diverts no packet, where each would
+    /// take twice the scarce bandwidth.
     fn pick_up(&self, up: Up, rng: &mut Rng, load: &impl Loads) -> Option<(Way, u32)> {
         let ways = [self.draw_up(up, rng, load)?, self.draw_up(up, rng, load)?];
         let loads = ways.map(|way| load.of(way.port));
@@ -121,7 +122,7 @@ impl Routes {
         Some((way, loads[0] + loads[1]))
     }
 
-    /// One candidate of the way up.
+    /// One candidate up.
     fn draw_up(&self, up: Up, draws: &mut impl Draws, load: &impl Loads) -> Option<Way> {
         Some(match self.draw(up, draws)? {
             Step::Port(port) => {
@@ -136,9 +137,8 @@ impl Routes {
         })
     }
 
-    /// Draws the next step of the way up: green, black or staying in either dimension, each router
-    /// of the group with about the same chance. Where the way could not go on, staying is not among
-    /// the choices.
+    /// Draws the next step up: green, black or staying in either dimension, so that each router of
+    /// the group has about the same chance. Staying is no choice where the path could not continue.
     fn draw(&self, up: Up, draws: &mut impl Draws) -> Option<Step> {
         let (greens, blacks) = self.open_dimensions(up);
         let blues = up.ports & self.blue;
@@ -182,8 +182,7 @@ impl Part {
 }
 
 impl ModeBias {
-    /// What a load counts for on a minimal path or, if `up`, another, to a packet at that position
-    /// of its way.
+    /// A load after the bias, for a packet at that position. `up`: the path is non-minimal.
     #[inline]
     fn cost(&self, load: u32, up: bool, position: u8) -> u32 {
         let bias = if up { self.non_minimal } else { self.minimal };

@@ -49,7 +49,8 @@ impl PortKind {
 /// The tables differ by the kind of the port by which a packet came in ("each tile has four sets of
 /// route tables"): that is what keeps green before black. Minimal entries lead to the destination.
 /// Non-minimal entries lead one hop on the way "up" to a random intermediate router, the *root*; a
-/// root is reached where the entry is empty or where `stay` is drawn.
+/// root is reached where the entry is empty or where "stay" is drawn; an adaptive packet, which draws
+/// no "stay" on the way to a root, makes the first router its root whose way down costs no more.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RouteTables {
@@ -87,7 +88,7 @@ impl RouteTables {
     }
 }
 
-/// A bias: the load of a path becomes `(load << shift) + add`, and the least wins.
+/// The bias of a kind of path: its load becomes `(load << shift) + add`, and the least wins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bias {
     /// 0 to 3.
@@ -104,8 +105,8 @@ pub struct ModeBias {
     pub minimal: Bias,
     /// For non-minimal candidates.
     pub non_minimal: Bias,
-    /// 0 to 63: what is added to non-minimal loads for each step that a packet has made: behind a
-    /// green and a black link, and three in an intermediate group.
+    /// 0 to 63: added to non-minimal loads for each step of the packet's position: 1 for a green or
+    /// a black link, 3 in an intermediate group.
     pub growth: u8,
 }
 
@@ -153,10 +154,10 @@ impl AriesRegisters {
     pub const ROOT_CLASSES: [u8; 4] = [2, 2, 2, 3];
     /// [`local_up_class`](Self::local_up_class) of such a machine.
     pub const LOCAL_UP_CLASS: u8 = 1;
-    /// [`bias`](Self::bias) of the four modes: none; growing along the way; small; large. What the
-    /// modes are is public, the numbers are not. Loads are 0 to 15: a small bias is what a few
-    /// packets that wait are worth, a large one lets a minimal path fill up before another is taken.
-    /// `docs/guide/src/results.md` has the curves that they were chosen by.
+    /// [`bias`](Self::bias) of the four modes: none, growing along the path, small, large. The
+    /// modes are public, their numbers are not. Loads are 0 to 15. A small bias is worth a few
+    /// waiting packets; a large one lets a minimal path fill up before another is taken.
+    /// `docs/guide/src/results.md` has what each mode accepts.
     pub const BIAS: [ModeBias; 4] = [mode(0, 0, 0), mode(0, 0, 5), mode(0, 4, 0), mode(0, 8, 0)];
 }
 

@@ -135,7 +135,7 @@ fn every_mode_reaches_every_router_in_class_order() {
     assert!((9..=10).contains(&longest[1]), "{longest:?}");
 }
 
-/// Packets of one flow always take the same way in deterministic modes; different flows spread.
+/// In deterministic modes packets of one flow take one path; different flows spread.
 #[test]
 fn deterministic_packets_follow_each_other() {
     let machine = Machine::small();
@@ -310,7 +310,7 @@ fn no_head_makes_a_decision_panic() {
     }
 }
 
-/// Hashed packets of one cache line follow each other; those of others go other ways.
+/// Hashed packets of one cache line take one path; different lines spread.
 #[test]
 fn the_lines_of_a_pair_spread_over_its_ways() {
     let machine = Machine::small();
@@ -339,8 +339,8 @@ fn the_lines_of_a_pair_spread_over_its_ways() {
     }
 }
 
-/// How many of 400 packets in a mode, which came to router 0 of group 0 by a port of a kind, leave
-/// it on a non-minimal path, where minimal ports have one load and others another.
+/// Of 400 packets that arrive at router 0 of group 0 by a port of `kind`, how many leave on a
+/// non-minimal path, where minimal ports have `load` and the others `up_load`.
 fn climbing(kind: PortKind, (routing, to): (Routing, At), load: u32, up_load: u32) -> usize {
     let router = &all_routes(&Machine::small())[0];
     let mut rng = Rng::new(8, 9);
@@ -357,7 +357,7 @@ fn climbing(kind: PortKind, (routing, to): (Routing, At), load: u32, up_load: u3
     (0..400).filter(climbs).count()
 }
 
-/// The most load of a minimal path at which it is taken, beside others with that load.
+/// The largest load at which a minimal path is always taken, beside others with `up_load`.
 fn bears(kind: PortKind, mode: (Routing, At), up_load: u32) -> u32 {
     let is_taken = |load: &u32| climbing(kind, mode, *load, up_load) == 0;
     (0..200)
@@ -366,7 +366,7 @@ fn bears(kind: PortKind, mode: (Routing, At), up_load: u32) -> u32 {
         .expect("an idle path is taken")
 }
 
-/// No bias, one that grows along the way, a small and a large one.
+/// No bias, one that grows along the path, a small and a large one.
 #[test]
 fn biases_are_what_the_names_of_the_modes_say() {
     let to = (0, 3);
@@ -410,7 +410,7 @@ fn biases_are_what_the_names_of_the_modes_say() {
     }
 }
 
-/// A later router sends an adaptive packet up, calls it back, or becomes its root, by the loads.
+/// By the loads, a later router diverts an adaptive packet, returns it, or becomes its root.
 #[test]
 fn adaptive_packets_are_decided_at_every_router() {
     let machine = Machine::new((4, 2, 3), 2, 1);
@@ -427,7 +427,7 @@ fn adaptive_packets_are_decided_at_every_router() {
                     let trace = walk(&machine, &routes, from, head, &mut rng, load);
                     let has = |choice| u32::from(trace.choices.contains(&choice));
                     *seen += has(Choice::Diverted);
-                    // Nothing is decided in the target's group behind a blue link.
+                    // Behind a blue link there is no choice in the target's group.
                     let last = trace.classes.iter().position(|&class| class == 3);
                     let rest = &trace.choices[last.unwrap_or(trace.choices.len() - 1)..];
                     let is_decided = |c: &Choice| {
@@ -441,7 +441,7 @@ fn adaptive_packets_are_decided_at_every_router() {
     let [none, growing, small, large] = seen;
     assert!(none > growing && none > small && small > large, "{seen:?}");
     assert!(growing > 0 && large > 0, "{seen:?}");
-    // An idle network calls back what an unlucky router sent up, in every mode.
+    // In an idle network every mode returns a packet that another router sent up.
     let router = &routes[0];
     let up = head_to((0, 3), Routing::Adaptive0, false);
     let up = up.with_vc(1).with_non_minimal(true);

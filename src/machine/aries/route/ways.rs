@@ -98,9 +98,9 @@ pub enum Choice {
     NonMinimal,
     /// At the root of a non-minimal way.
     Root,
-    /// On the way: an adaptive packet on a minimal way goes up after all.
+    /// On the way: an adaptive packet on a minimal path is diverted to a non-minimal one.
     Diverted,
-    /// On the way: an adaptive packet on its way up goes on minimally.
+    /// On the way: an adaptive packet on a non-minimal path returns to a minimal one.
     Returned,
     /// On the way, without a choice of the kind.
     Transit,

@@ -74,7 +74,7 @@ pub(super) struct Columns {
     pub(super) discarding: [u64; VCS],
     /// Ports that flits were handed to since the owner last asked.
     pub(super) pushed: u64,
-    /// Network ports that keep a slower pace than the others, and which.
+    /// Network ports slower than the others, and their pace.
     slow: (u64, Pace),
     fifos: Box<[Fifo; BUFFERS]>,
     pub(super) pipes: Box<[ColumnPipe; BUFFERS]>,
@@ -108,13 +108,12 @@ impl Columns {
         }
     }
 
-    /// Has network ports keep a slower pace, since their links have no lanes that would hold flits
-    /// up.
+    /// Makes these network ports keep a slower pace. For links without lanes, which cannot hold
+    /// flits up themselves.
     pub(super) fn set_slow(&mut self, ports: u64, pace: Pace) {
         self.slow = (ports & NETWORK, pace);
     }
 
-    /// The pace of a network port.
     #[inline]
     pub(super) fn pace(&self, port: usize) -> Pace {
         match self.slow {
@@ -221,8 +220,8 @@ impl Columns {
 }
 
 impl<I: Items> Tiles<I> {
-    /// Lets every output that can send one flit, network ports only in cycles in which they have a
-    /// slot for one.
+    /// Lets every output that can send forward one flit. Network ports send only in cycles with a
+    /// slot.
     pub(super) fn output_stage<P: Ports>(&mut self, io: &mut P) {
         let mut pending = self.columns.pending();
         if self.has_slots() {

@@ -17,16 +17,16 @@ counters! {
         minimal_decisions,
         /// Packets of the NICs that began a non-minimal way.
         non_minimal_decisions,
-        /// Adaptive packets on a minimal way that this router sent on a non-minimal one.
+        /// Adaptive packets on a minimal path that this router diverted to a non-minimal one.
         diverted_decisions,
-        /// Adaptive packets on a non-minimal way that this router called back to a minimal one.
+        /// Adaptive packets on a non-minimal path that this router returned to a minimal one.
         returned_decisions,
         /// Packets for which this router was the root of their non-minimal way.
         root_decisions,
         /// Packets that had to take the other kind of way than they would have: no live port of
         /// their own kind.
         fallback_decisions,
-        /// Those of them that went a non-minimal way.
+        /// Of those, packets that took a non-minimal path.
         fallback_up_decisions,
         /// Packets to a NIC of this router.
         eject_decisions,

@@ -210,7 +210,7 @@ fn every_grain_takes_the_same_ways() {
     }
 }
 
-/// Watching changes nothing of what routers do, not even the cycles that they need.
+/// Recording a trace does not change the routers' behaviour, not even their cycles.
 #[test]
 fn watched_routers_do_what_they_do_unwatched() {
     for grain in GRAINS {

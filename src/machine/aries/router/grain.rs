@@ -205,7 +205,7 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// Whether network ports keep their pace.
+    /// Whether network ports keep a pace.
     #[inline]
     pub(super) const fn has_slots(&self) -> bool {
         I::TIMED
@@ -265,8 +265,8 @@ impl<I: Items> Tiles<I> {
         self.free_later(cycles, OUTPUT_FREE + output);
     }
 
-    /// An item passes between a NIC and Netlink, `way` 0 in and 1 out, from the slot `slot` of
-    /// [`Pace::NIC`] on. The slot behind it.
+    /// Passes an item between a NIC and Netlink (`way`: 0 in, 1 out), from `slot` of [`Pace::NIC`]
+    /// on. Returns the slot after it.
     #[inline]
     pub(super) fn passes_nic(&mut self, way: usize, nic: usize, slot: u64, flits: u8) -> u64 {
         if !self.takes_cycles(flits) {

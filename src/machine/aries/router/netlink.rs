@@ -2,16 +2,16 @@
 //! "Aries Router").
 //!
 //! NICs 0 and 1 share the first four processor tiles, NICs 2 and 3 the others. A NIC's packets go
-//! to the tile of its pair whose input queue is emptiest, packet by packet. The four tiles carry
-//! four flits per cycle and a NIC sends up to 2.56 ([`Pace::NIC`]), so one NIC exceeds its share
-//! of two while the other is quiet; where both wait for room, the least recently granted goes
-//! first, requests and responses apart. An ordered packet goes to the tile that its flow's hash
-//! names, so that nothing overtakes it. Towards the NICs every tile has a queue for two packets,
-//! from which each NIC takes whole packets, the tiles in turn; nothing is put there for which the
-//! NIC's link has no credits, so no packet waits behind one that cannot go.
+//! to the tile of its pair with the emptiest input queue, packet by packet. The four tiles carry
+//! four flits per cycle and a NIC sends up to 2.56 ([`Pace::NIC`]), so one NIC exceeds its share of
+//! two while the other is quiet. Where both wait for room, the least recently granted goes first,
+//! requests and responses apart. An ordered packet goes to the tile that its flow's hash selects,
+//! so that nothing overtakes it. Towards the NICs every tile has a queue for two packets, from
+//! which each NIC takes whole packets, the tiles in turn. A packet enters the queue only if the
+//! NIC's link has credits for it, so it never blocks those behind it.
 //!
-//! Room is always asked for a longest packet: otherwise short packets would take it piece by piece
-//! and a long one would never find enough.
+//! Room is always checked for a longest packet: otherwise short packets would take it piece by
+//! piece and a long one would never find enough.
 
 use phitwire_framing::aries::flit::{Flit, Head};
 
@@ -81,11 +81,11 @@ pub(super) struct Netlink {
     outputs: [TileOutput; PROCESSOR_TILES],
     /// The NIC of each pair that begins first where both can, for requests and for responses.
     first: [[u8; 2]; NICS / 2],
-    /// Slots of [`Pace::NIC`] from which on the ways from and to each NIC are free.
+    /// First slot of [`Pace::NIC`] in which the path from or to each NIC is free.
     free: [[u64; NICS]; 2],
     /// The tile (0 to 7) whose packet each NIC is taking, and how many flits of it are to come.
     serving: [(u8, u8); NICS],
-    /// The tile of its pair (0 to 3) from which each NIC took a packet last.
+    /// The tile of its pair (0 to 3) from which each NIC last took a packet.
     served: [u8; NICS],
     /// Flits of packets towards each NIC that its link has still to take.
     reserved: [u16; NICS],
@@ -143,7 +143,7 @@ impl Netlink {
         self.pending_inputs() | self.outputs_active & !self.busy[1] != 0
     }
 
-    /// NICs that may send something now.
+    /// NICs that may have something to send now.
     #[inline]
     pub(super) const fn pending_inputs(&self) -> u8 {
         self.inputs_active & !self.busy[0]
@@ -223,8 +223,8 @@ impl Netlink {
         }
     }
 
-    /// Whether the other NIC of the pair begins before `nic` where both can, and may have something
-    /// to begin with now.
+    /// Whether the other NIC of the pair takes precedence over `nic` and may have a packet to begin
+    /// now.
     #[inline]
     fn makes_way(&self, nic: usize, half: usize) -> bool {
         let other = nic ^ 1;
@@ -234,7 +234,7 @@ impl Netlink {
             && self.nics[other].ready >> (4 * half) & 0xf != 0
     }
 
-    /// The tile for a packet from a NIC, if one has room.
+    /// The tile for a packet from a NIC; `None` if none has room.
     fn input_tile(&mut self, nic: usize, half: usize, hash: Option<u64>) -> Option<usize> {
         let first = nic / 2 * PAIR_TILES;
         let can = |input: &TileInput| input.writer[half] == NONE && input.room(half) >= PACKET;
@@ -291,8 +291,8 @@ impl<I: Items> Tiles<I> {
                 continue;
             }
             let nic = 2 * pair + usize::from(pending == 2);
-            // The NIC that is looked at first leaves out what the other one begins before it, and
-            // comes to that when the other one has had its chance.
+            // The first NIC skips packets for which the other takes precedence, and retries them
+            // after the other's turn.
             let held = self.move_from(nic, true, io);
             if self.netlink.pending_inputs() & 1 << (nic ^ 1) != 0 {
                 self.move_from(nic ^ 1, false, io);
@@ -303,8 +303,8 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// Lets a NIC use what is left of its slots of the cycle. Whether it has left out channels to
-    /// make way for the other NIC of its pair.
+    /// Lets a NIC use its remaining slots of the cycle. Returns whether it skipped channels to make
+    /// way for the other NIC of its pair.
     fn move_from<P: Ports>(&mut self, nic: usize, makes_way: bool, io: &mut P) -> bool {
         let nic = below::<NICS>(nic);
         let mut slot = self.netlink.free[0][nic].max(Pace::NIC.before(self.cycle));
@@ -325,7 +325,7 @@ impl<I: Items> Tiles<I> {
             if ready == 0 {
                 break;
             }
-            // A packet goes on while it can; then comes the next channel in turn.
+            // The current packet continues while it can; then the next channel has its turn.
             let turn = u32::from(current) + u32::from(left[usize::from(current)] == 0);
             let vc = ((ready.rotate_right(turn).trailing_zeros() + turn) % 8) as usize;
             if makes_way && left[vc] == 0 && self.netlink.makes_way(nic, vc / 4) {
@@ -338,8 +338,8 @@ impl<I: Items> Tiles<I> {
         held != 0
     }
 
-    /// Moves an item from a NIC to a processor tile in `slot`, or takes the channel out of those that
-    /// are ready. The next free slot.
+    /// Moves an item from a NIC to a processor tile in `slot`, or marks the channel as not ready.
+    /// Returns the next free slot.
     #[inline]
     fn move_from_nic<P: Ports>(&mut self, nic: usize, vc: usize, slot: u64, io: &mut P) -> u64 {
         let port = FIRST_NIC_PORT + nic;

@@ -10,7 +10,7 @@ fn to_nic(nic: u8, id: u16) -> Head {
     request((0, 0), nic, Routing::Adaptive0, 14, id)
 }
 
-/// The grains whose cycles take their time.
+/// The grains whose cycles have a length.
 const PACED_GRAINS: [(Grain, RouterClock); 2] = [GRAINS[0], GRAINS[1]];
 /// A port to router 1 of the group.
 const GREEN: usize = 0;
@@ -21,7 +21,7 @@ fn bench_of(grain: Grain) -> Bench {
     bench
 }
 
-/// 2.56 flits per cycle, which are more than its half of the pair's four tiles.
+/// 2.56 flits per cycle exceed its half of the pair's four tiles.
 #[test]
 fn a_nic_exceeds_its_share_in_and_out_while_the_other_is_quiet() {
     for (grain, clock) in PACED_GRAINS {
@@ -62,8 +62,8 @@ fn two_nics_of_a_pair_share_four_tiles() {
     }
 }
 
-/// Packets of NICs 0 and 1 to another router, so many that its link is the bottleneck: how many of
-/// each have left when the first one has no more.
+/// NICs 0 and 1 send packets to another router until its link is the bottleneck. Returns how many
+/// of each have left when the first one runs out.
 fn served(
     (grain, clock): (Grain, RouterClock),
     lengths: [u8; 2],
@@ -96,9 +96,9 @@ fn served(
     counts
 }
 
-/// The one link takes what four tiles offer in turn, and Netlink serves the NICs in turn, whatever
-/// else they send. A NIC whose packets are 14 times as long gets fewer turns, at least a third of them,
-/// and so at least four times the flits of the other.
+/// The link takes what the four tiles offer in turn, and Netlink serves the NICs in turn, whatever
+/// else they send. A NIC whose packets are 14 times as long gets at least a third of the turns, and
+/// so at least four times the flits of the other.
 #[test]
 fn two_nics_at_one_link_are_served_in_turn() {
     for grain in GRAINS {

@@ -4,9 +4,9 @@ use super::pipeline::LOAD_CYCLES;
 use crate::link::LaneRate;
 use crate::machine::aries::link::rates;
 
-/// Flits that a port can move in a number of cycles, spread evenly. Slots for flits are numbered
-/// from cycle 0 on, so the slots of a cycle follow from its number alone and both ends of a link
-/// agree on them.
+/// A number of flits that a port can move in a number of cycles, spread evenly. Slots for flits are
+/// numbered from cycle 0 on, so the slots of a cycle follow from its number alone and both ends of
+/// a link agree on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
     flits: u64,
@@ -17,9 +17,9 @@ impl Pace {
     /// A network port at 14 Gb/s: nine flits of data in ten cycles; the tenth flit of a set is the
     /// link's (white paper, "Aries Router").
     pub const PORT: Self = Self::new(LOAD_CYCLES - 1, LOAD_CYCLES);
-    /// A NIC, either way: "The Aries NIC can perform a 64-byte read or write every five cycles (10.2
-    /// GB/s at 800MHz)" (white paper, "Aries Performance"). A 64-byte put is 14 flits, so that these
-    /// are 2.56 flits per cycle of 875 MHz.
+    /// A NIC, either way: "The Aries NIC can perform a 64-byte read or write every five cycles
+    /// (10.2 GB/s at 800MHz)" (white paper, "Aries Performance"). A 64-byte put is 14 flits, so
+    /// this is 2.56 flits per cycle of 875 MHz.
     pub const NIC: Self = Self::new(14 * 800, 5 * 875);
 
     const fn new(flits: u64, cycles: u64) -> Self {
@@ -33,37 +33,37 @@ impl Pace {
         }
     }
 
-    /// A network port whose lanes have that rate; at most that of [`PORT`](Self::PORT).
+    /// The pace of a network port whose lanes have that rate, at most that of [`PORT`](Self::PORT).
     pub const fn of_port(rate: LaneRate) -> Self {
         let (full, rate) = (rates::G14_0.bits_per_second(), rate.bits_per_second());
         assert!(rate <= full, "no more than a flit in a cycle");
         Self::new(Self::PORT.flits * rate, Self::PORT.cycles * full)
     }
 
-    /// Flits in a number of cycles, both as small as can be.
+    /// Flits and cycles, as a reduced fraction.
     pub const fn ratio(self) -> [u64; 2] {
         [self.flits, self.cycles]
     }
 
-    /// Slots before `cycle`: the number of its first one.
+    /// Slots before `cycle`, which is the number of its first slot.
     #[inline]
     pub const fn before(self, cycle: u64) -> u64 {
         (cycle * self.flits).div_ceil(self.cycles)
     }
 
-    /// The cycle of a slot.
+    /// The cycle that contains a slot.
     #[inline]
     pub const fn cycle_of(self, slot: u64) -> u64 {
         slot * self.cycles / self.flits
     }
 
-    /// Slots of `cycle`.
+    /// The number of slots in `cycle`.
     #[inline]
     pub const fn slots_in(self, cycle: u64) -> u64 {
         self.before(cycle + 1) - self.before(cycle)
     }
 
-    /// Cycles that `flits` flits take of which the first goes in cycle `now`, which has a slot.
+    /// Cycles that `flits` flits take if the first goes in cycle `now`, which must have a slot.
     #[inline]
     pub const fn cycles_for(self, now: u64, flits: u64) -> u64 {
         self.cycle_of(self.before(now) + flits - 1) + 1 - now

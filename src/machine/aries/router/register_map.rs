@@ -19,7 +19,8 @@
 //! | `load.KIND` | read only: load that neighbours behind ports of a kind were told, 0 to 15 |
 //! | `blue_class.target.C`, `blue_class.middle.C` | class after a blue link, by the class before, in the target's group and in a group in the middle |
 //! | `root_class.C` | class from the root on |
-//! | `bias.M.growth` | what adaptive mode M adds to non-minimal loads for each step of a way: 0 to 63 |
+//! | `bias.M.growth` | what adaptive mode M adds to non-minimal loads for each step of a path: 0 to
+//! 63 |
 //! | `bias.M.minimal.shift`, `.add`, `bias.M.non_minimal.shift`, `.add` | bias of adaptive mode M: 0 to 3, 0 to 63 |
 //! | `portP.kind` | read only: 0 processor, 1 green, 2 black, 3 blue |
 //! | `portP.committed` | read only: flits inside that will leave by the port |

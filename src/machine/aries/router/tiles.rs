@@ -38,9 +38,9 @@ use crate::trace::Watch;
 
 /// The router core's view of its links: input queues on one side, output port logic on the other.
 ///
-/// `port` is below [`PORTS`] and `vc` below [`VCS`]. Network ports (0 to 39) are read from and
-/// pushed to at most once per cycle, NIC ports (40 to 43) as often as
-/// [`Pace::NIC`](super::pace::Pace::NIC) has slots.
+/// `port` is below [`PORTS`] and `vc` below [`VCS`]. Network ports (0 to 39) are read and written
+/// at most once per cycle, NIC ports (40 to 43) as often as [`Pace::NIC`](super::pace::Pace::NIC)
+/// has slots.
 pub trait Ports {
     /// The flit at the front of an input queue.
     fn front(&self, port: usize, vc: usize) -> Option<Flit>;
@@ -216,8 +216,8 @@ impl<I: Items> Tiles<I> {
         self.configure();
     }
 
-    /// Has network ports, one bit each, keep that pace instead of the full one: for links that have
-    /// no lanes of their own to hold flits up.
+    /// Sets a slower pace for these network ports, one bit each. For links without lanes, which
+    /// cannot hold flits up themselves.
     pub fn set_slow_ports(&mut self, ports: PortMask, pace: Pace) {
         self.columns.set_slow(ports, pace);
     }

@@ -189,7 +189,7 @@ impl<I: Items> Tiles<I> {
         let is_up = |candidate: &Candidate| candidate.kind != "minimal";
         let both = candidates.iter().any(is_up) && !candidates.iter().all(is_up);
         if let (Some(mode), true) = (mode.adaptive_mode(), both) {
-            // The load of a non-minimal path is that of both candidates, which may be the same.
+            // The load of a non-minimal path sums both candidates, which may be the same.
             let ups = candidates.iter().filter(|candidate| is_up(candidate));
             let ups: Vec<u32> = ups.filter_map(|candidate| candidate.load).collect();
             let up_load: u32 = ups.iter().cycle().take(2).sum();

@@ -119,8 +119,8 @@ pub enum DragonflySpecError {
 }
 
 impl DragonflySpec {
-    /// `aries-9x4x2x4:16` or `aries-9x4x2x4-16`: groups, chassis, blades, NICs and, if given, links
-    /// between each pair of groups, and else the defaults; `None` for other names.
+    /// Parses `aries-9x4x2x4:16` or `aries-9x4x2x4-16`: groups, chassis, blades, NICs and
+    /// optionally the links between each pair of groups. `None` for other names.
     pub fn named(name: &str) -> Option<Self> {
         let shape = name.strip_prefix("aries-")?;
         let (shape, links) = match shape.split_once([':', '-']) {
@@ -165,7 +165,8 @@ impl DragonflySpec {
                 nics,
             } = self.shape;
             network.name = format!("aries-{groups}x{chassis}x{blades}x{nics}");
-            // Two networks of one shape are told apart, and each name makes its network again.
+            // The name includes what differs from the defaults, so that it makes the same network
+            // again.
             if generator.global_links != Generator::default_global_links(&self.shape) {
                 network.name += &format!("-{}", generator.global_links);
             }

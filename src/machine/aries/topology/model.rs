@@ -211,7 +211,7 @@ impl Default for DragonflyLanes {
 }
 
 impl DragonflyLanes {
-    /// Rate of a lane of a link of that kind.
+    /// Lane rate of a link of that kind.
     pub const fn rate_of(&self, kind: PortKind) -> LaneRate {
         match kind {
             PortKind::Processor => rates::NIC,

@@ -209,7 +209,7 @@ fn shared(topology: &FoldedClos, config: &Config, destinations: Destinations) ->
     Shared::new(births, destinations, traffic.request_reply, format)
 }
 
-/// The hash bits that decide the way of a packet somewhere in the network.
+/// The hash bits that decide a packet's path anywhere in the network.
 fn deciding_hash_bits(chips: &[ChipRegisters]) -> u16 {
     let of_tile = |chip: &ChipRegisters| {
         let ports = ChipPorts::new(chip);

@@ -184,8 +184,9 @@ fn requests_that_take_different_ways_are_seen_to_overtake() {
 
 #[test]
 fn two_requests_exchanged_on_one_way_are_noticed() {
-    // One router under the default traffic, and Clos networks whose uplinks hash bits choose: there
-    // a processor sends to one other, so that two of a way are soon behind each other.
+    // One router under the default traffic, and Clos networks whose uplinks are chosen by hash
+    // bits. In the latter each processor sends to one other, so that two requests on one path soon
+    // follow each other.
     for (topology, pattern) in [
         (yarc(), "uniform"),
         (clos(64), "bit-complement"),
@@ -193,7 +194,7 @@ fn two_requests_exchanged_on_one_way_are_noticed() {
     ] {
         let mut config = config(300_000);
         config.traffic.pattern = pattern.parse().unwrap();
-        // Of 63 sources each sends about 15 requests to a processor.
+        // Each of the 63 sources sends about 15 requests to a processor.
         config.measure_cycles = 40_000;
         let mut simulation = simulation(&topology, &config, 1);
         simulation.run_windows(50);

@@ -157,7 +157,7 @@ impl Lanes {
 }
 
 impl DirectRouter {
-    /// A chip whose links take packets up to that many phits.
+    /// A chip whose links accept packets of up to `max_packet_phits` phits.
     pub(crate) fn new(registers: ChipRegisters, max_packet_phits: u8) -> Self {
         Self {
             core: Core::new(registers),

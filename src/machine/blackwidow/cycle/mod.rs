@@ -56,7 +56,7 @@ pub struct Format {
     /// Requests that a processor may have outstanding in a slice when it waits for replies.
     outstanding: u32,
     seal: Seal,
-    /// Hash bits that decide the way of a request, and with it which requests stay in order.
+    /// Hash bits that decide the path of a request, and with it which requests stay in order.
     pub(super) deciding_hash_bits: u16,
 }
 

@@ -26,9 +26,9 @@ pub struct Terminal {
     assembly: Assembly,
     /// Of the link towards the router.
     pace: Pace,
-    /// Requests that were not answered, where they are.
+    /// Unanswered requests, in runs with replies.
     outstanding: u32,
-    /// By source and way.
+    /// By source and path.
     last_seen: LastSeen,
 }
 
@@ -62,7 +62,7 @@ impl Terminal {
         }
     }
 
-    /// Puts it behind a link of that pace and with that longest packet.
+    /// Sets the pace and the longest packet of the terminal's link.
     pub(super) fn set_link(&mut self, pace: Pace, max_packet_phits: u8) {
         self.pace = pace;
         self.credits = ideal_credits(max_packet_phits);
@@ -120,7 +120,7 @@ impl Terminal {
         shared.message_arrived(born, now);
     }
 
-    /// Whether a later request of the same source and way has come before.
+    /// Whether a later request of the same source and path has arrived before.
     fn is_overtaken(&mut self, name: Name, way: u16) -> bool {
         let key = u32::from(name.source) | u32::from(way) << 16;
         let last_seen = &mut self.last_seen;
@@ -316,7 +316,7 @@ impl model::Terminal<BlackWidow> for Terminal {
 
 #[cfg(test)]
 impl Terminal {
-    /// Exchanges the next request with the next one after it of the same source and way.
+    /// Swaps the next request with the one after it from the same source and path.
     pub(super) fn swap_next(&mut self) {
         self.last_seen.swap_next();
     }

@@ -19,20 +19,20 @@ use crate::time::{Duration, Time};
 /// No correct peer can have sent it, or nothing can be read.
 struct Unusable;
 
-/// What is still to be handed up of a frame, whose phits are kept beside it.
+/// The rest of a frame to be handed up; `Lcb::scratch` holds its phits.
 #[derive(Clone, Debug)]
 pub(super) struct Coming {
     at: Position,
     pass: u16,
     phits: Range<usize>,
-    /// When the line would have brought its next piece; behind a free-running clock it has.
+    /// When the next piece is due at the line rate; in the past behind a free-running clock.
     pub due: Time,
 }
 
 impl Lcb {
     /// A data frame whose header is well formed.
     pub(super) fn on_data(&mut self, now: Time, data: DataFrame<'_>, input: &mut InputQueue) {
-        // Frames come in their order.
+        // Frames are handed up in order.
         self.hand_up(now, usize::MAX, input);
         let header = data.header();
         if !self.belongs(now, header, input) {
@@ -73,8 +73,8 @@ impl Lcb {
         }
     }
 
-    /// Hands up the next piece of a frame: behind a free-running clock what comes before the next
-    /// end of a packet, behind a paced one a burst.
+    /// Hands up the next piece of a frame: up to the next end of a packet behind a free-running
+    /// clock, a burst behind a paced one.
     pub(super) fn hand_up_next(&mut self, now: Time, input: &mut InputQueue) {
         let Some(coming) = &self.coming else {
             return;
@@ -90,7 +90,7 @@ impl Lcb {
         self.hand_up(now, most, input);
     }
 
-    /// Hands up so many phits of a frame that are still to be, if there are as many.
+    /// Hands up to `most` phits of the current frame.
     fn hand_up(&mut self, now: Time, most: usize, input: &mut InputQueue) {
         let Some(mut coming) = self.coming.take() else {
             return;

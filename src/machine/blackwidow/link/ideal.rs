@@ -16,7 +16,7 @@ const PACKET_PHITS: u32 = MAX_PACKET_PHITS as u32;
 
 type IdealRing = PhitRing<[Phit; INPUT_PHITS as usize]>;
 
-/// Credits for all places of the input queue at the other end of an ideal link, for packets up to
+/// Credits for all slots of the input queue at the other end of an ideal link, for packets of up to
 /// `max_packet_phits`: the sending half of one of the [`IdealEnds`].
 pub fn ideal_credits(max_packet_phits: u8) -> OutputCredits {
     let mut credits = OutputCredits::new([INPUT_PHITS; 2], max_packet_phits.into());
@@ -63,7 +63,7 @@ impl<const PORTS: usize> Default for IdealEnds<PORTS> {
 }
 
 impl<const PORTS: usize> IdealEnds<PORTS> {
-    /// Ends of idle links whose longest packet has that many phits.
+    /// Ends of idle links for packets of up to `max_packet_phits` phits.
     pub fn for_packets(max_packet_phits: u8) -> Self {
         let credits = array::from_fn(|_| ideal_credits(max_packet_phits));
         Self {

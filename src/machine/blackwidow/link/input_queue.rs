@@ -217,7 +217,6 @@ impl InputQueue {
         true
     }
 
-    /// Whether the open packet has begun to flow out.
     #[inline]
     pub(super) fn has_begun(&self) -> bool {
         match self.open {

@@ -48,7 +48,7 @@ pub struct Lcb {
     pub(super) rx: Receiver,
     /// The phits of the last frame.
     pub(super) scratch: Vec<Phit>,
-    /// What is still to be handed up of it.
+    /// The rest of that frame to be handed up.
     pub(super) coming: Option<Coming>,
 }
 
@@ -223,7 +223,7 @@ impl Session for Lcb {
         Ok(())
     }
 
-    /// Behind a paced clock the pieces have their times.
+    /// Behind a paced clock each piece waits until it is due.
     #[inline]
     fn has_more_data(&self) -> bool {
         self.coming.is_some() && self.tx.burst_time().is_none()

@@ -265,7 +265,7 @@ impl Transmitter {
         }
     }
 
-    /// The time that a burst takes, on a line that takes any.
+    /// Time of a burst at the line rate; `None` when free-running.
     #[inline]
     pub fn burst_time(&self) -> Option<Duration> {
         self.line.time_of(self.burst)

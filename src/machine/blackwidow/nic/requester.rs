@@ -242,7 +242,7 @@ impl Requester {
         })
     }
 
-    /// The process stood still for `span` until `now`.
+    /// See [`Node::stood_still`](crate::node::Node::stood_still).
     pub(crate) fn stood_still(&mut self, now: Time, span: Duration) {
         let slab = &mut self.outstanding.slab;
         slab.stood_still(now, span, self.timeout);

@@ -1,8 +1,8 @@
 //! Table 2: zero-load latency of a folded Clos and of a 3-D torus (paper, section 7.3).
 //!
 //! The paper's values are an estimate made "prior to the actual implementation" (footnote 3), with
-//! 20 ns for a router. The chip that was built takes 31.25 ns (section 3), and cables take time. So
-//! the estimate is computed again, and running networks are judged by the chip's own figures.
+//! 20 ns for a router. The chip as built takes 31.25 ns (sec. 3), and cables take time. So the
+//! table recomputes the estimate and compares running networks with the chip's own figures.
 
 use super::stated;
 use super::torus::Torus;
@@ -56,13 +56,13 @@ const COLUMNS: [Column; 4] = [
 /// Pairs of nodes whose way is measured, per network. Their average is within 0.2 % of
 /// that of all pairs.
 pub const PAIRS: u32 = 200_000;
-/// Sizes that run in virtual time.
+/// Columns whose networks run in virtual time.
 const RUNNING: usize = 2;
-/// Half of the last digit that the paper prints.
+/// Half of the last digit in the paper.
 const PRINTED: Tolerance = Tolerance::Absolute(0.5);
-/// Four times what the average of some thousand packets scatters by, and what they wait.
+/// Four standard errors of the mean over some thousand packets, plus their queueing.
 const SCATTER: Tolerance = Tolerance::Relative(0.01);
-/// A hundredth of a port's rate: packets hardly meet.
+/// A hundredth of a port's rate: almost no contention.
 const QUIET: u32 = 10_000;
 /// Phits of an average packet behind its head (footnote 3).
 const BEHIND_HEAD: f64 = 12.0;
@@ -108,25 +108,25 @@ pub fn routers_in_torus(torus: Torus, pairs: u32, rng: &mut Rng) -> f64 {
     routers as f64 / f64::from(pairs)
 }
 
-/// The paper's estimate for a packet that meets nobody: the delay of every router and, once, its
-/// own length.
+/// The paper's estimate without contention: the delay of every router and, once, the length of the
+/// packet.
 fn estimate_ns(routers: f64, port_gbps: f64) -> f64 {
     routers * stated::ROUTER_NS + stated::PACKET_BITS / port_gbps
 }
 
-/// Nanoseconds of so many cycles of the chip.
+/// Cycles of the chip in nanoseconds.
 fn ns(cycles: f64) -> f64 {
     cycles * BlackWidow::CYCLE.as_ps() as f64 / 1_000.0
 }
 
-/// The same with the chip's routers and with links of that many cycles: one in front of each
-/// router, one behind the last.
+/// The latency without contention, with the chip's routers and links of `link_cycles` cycles: one
+/// in front of each router, one behind the last.
 fn expected_ns(routers: f64, link_cycles: u32) -> f64 {
     let links = (routers + 1.0) * f64::from(link_cycles);
     routers * stated::PIPELINE_NS + ns(links + BEHIND_HEAD)
 }
 
-/// Packets that hardly meet, in virtual time.
+/// Runs a network in virtual time at a load with almost no contention.
 fn run(topology: &FoldedClos, options: &BlackWidowOptions, seed: u64) -> Result<Report, String> {
     let config = Config {
         seed,
@@ -171,13 +171,12 @@ fn generated(spec: BlackWidowSpec) -> FoldedClos {
     topology.unwrap_or_else(|why| panic!("{} processors: {why}", spec.processors))
 }
 
-/// What can be chosen of a run.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     clos: fn(u32) -> FoldedClos,
     options: BlackWidowOptions,
     torus: [[u32; 3]; COLUMNS.len()],
-    /// How many of the sizes run in virtual time.
+    /// How many columns run in virtual time.
     running: usize,
     seed: u64,
     pairs: u32,
@@ -199,7 +198,7 @@ impl Run {
 /// Measures the networks of the table, and counts over `pairs` pairs of nodes each.
 ///
 /// # Errors
-/// If a network cannot be simulated, or does what it must not.
+/// If a network cannot be simulated, or a checker fails.
 pub fn table(seed: u64, pairs: u32) -> Result<Table, String> {
     table_of(&Run::of_the_paper(seed, pairs))
 }
@@ -271,8 +270,8 @@ fn table_of(asked: &Run) -> Result<Table, String> {
     })
 }
 
-/// What a router adds to a way: two processors' packets through one YARC, less both links and the
-/// packet's own length.
+/// What a router adds to the latency: that of packets between two processors of one YARC, less both
+/// links and the packet's own length.
 fn one_router(asked: &Run) -> Result<Row, String> {
     let spec = BlackWidowSpec {
         processors: 32,
@@ -294,7 +293,7 @@ fn one_router(asked: &Run) -> Result<Row, String> {
     ))
 }
 
-/// BlackWidow's network of that size, with the chip's routers and links.
+/// BlackWidow's own network of that size, with the chip's routers and links.
 fn machines_own(column: &Column, asked: &Run, rng: &mut Rng) -> Observation {
     let machine = blackwidow(column.nodes);
     let routers = routers_in_clos(&machine, asked.pairs, rng);
@@ -304,8 +303,8 @@ fn machines_own(column: &Column, asked: &Run, rng: &mut Rng) -> Observation {
     Observation::new(Kind::Formula, label, column.clos_ns, ours)
 }
 
-/// The paper does not say whether the routers at both ends of a way count: its value is between
-/// that with one of them and that with both.
+/// The paper does not say whether a path includes the routers at both ends. Its value lies between
+/// the results with one of them and with both.
 fn torus_between(column: &Column, shape: [u32; 3], pairs: u32, rng: &mut Rng) -> [Row; 2] {
     let torus = Torus::new(shape);
     let routers = routers_in_torus(torus, pairs, rng);
@@ -368,11 +367,11 @@ fn assumptions(pairs: u32) -> Vec<String> {
 mod tests {
     use super::*;
 
-    /// The number of routers in a Clos scatters by one, so the average of 100,000 pairs by 0.003
+    /// The number of routers in a Clos scatters by one, so the mean over 100,000 pairs by 0.003
     /// routers or 0.07 % of the latency.
     const FEW: u32 = 100_000;
 
-    /// The smallest network runs; the others are counted and computed.
+    /// Only the smallest network runs; the others are counted and computed.
     fn short() -> Run {
         Run {
             running: 1,
@@ -401,8 +400,8 @@ mod tests {
         assert_eq!(expected.count(), 1);
     }
 
-    /// Another network than the one whose routers were counted, and links longer by a cycle than
-    /// they are said to be.
+    /// Canary: a network other than the one whose routers were counted, and links a cycle longer
+    /// than stated.
     #[test]
     fn other_routers_and_links_are_told() {
         let network = clos_of_radix_64(576);
@@ -432,7 +431,7 @@ mod tests {
         assert!(told[0].starts_with("torus 4x4x36"), "{told:?}");
     }
 
-    /// The estimate is of 20 ns: the chip's own 31.25 ns are outside in every column.
+    /// The estimate uses 20 ns per router: the chip's 31.25 ns miss it in every column.
     #[test]
     fn the_estimate_is_not_of_the_chip() {
         for column in COLUMNS {

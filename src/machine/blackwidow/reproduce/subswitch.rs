@@ -1,11 +1,12 @@
-//! A stand-alone subswitch of any degree under the paper's worst-case traffic (section 7.6): the
-//! chip has none above eight.
+//! A stand-alone subswitch of any degree under the paper's worst-case traffic (sec. 7.6). The chip
+//! has none above eight.
 //!
 //! Its parts are the chip's: row buffers and column buffers are [`Pipe`]s of YARC's depths and
 //! wires, outputs are given to packets by [`MatrixArbiter`]s and stay with them to their end, and a
-//! phit moves when the column buffer has a free place. Degrees above eight arbitrate within eights
-//! and then among the eights. One virtual channel carries traffic, as in the paper's figure. Up to
-//! eight, a test compares it with the whole chip ([`throughput`](super::throughput)).
+//! phit moves when the column buffer has a free slot. Degrees above eight arbitrate within groups
+//! of eight and then among the groups. One virtual channel carries traffic, as in the paper's
+//! figure. Up to degree eight, a test compares it with the whole chip
+//! ([`throughput`](super::throughput)).
 
 use crate::kit::pipe::RING_PLACES;
 use crate::kit::{MatrixArbiter, Pipe, Room};
@@ -34,7 +35,7 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// Phits and output of the next packet of `input`.
+    /// Draws the length in phits and the output of the next packet of `input`.
     pub(super) fn next(&self, input: usize, outputs: usize, rng: &mut Rng) -> (u32, usize) {
         let lengths = u64::from(self.longest - self.shortest) + 1;
         let phits = self.shortest + rng.below(lengths) as u32;

@@ -15,7 +15,7 @@ const PACKET_PHITS: u32 = 13;
 const WARM_UP_CYCLES: u32 = 5_000;
 /// Cycles of a measurement that the table is made with.
 pub const CYCLES: u32 = 1_000_000;
-/// A whole chip, which takes longer, runs for one of so many cycles.
+/// A whole chip takes longer to simulate and runs for this fraction of the cycles.
 const CHIP_SHARE: u32 = 3;
 
 /// What is measured.
@@ -43,8 +43,8 @@ impl Measurement {
         }
     }
 
-    /// Phits per cycle and output of a subswitch, in percent: of a whole YARC, or of one that stands
-    /// alone where the chip has none so large.
+    /// Phits per cycle and output of a subswitch, in percent: in a whole YARC, or stand-alone where
+    /// the chip has none so large.
     fn throughput(&self, degree: usize) -> (Kind, f64) {
         let rng = Rng::new(self.seed, 3 << 32 | degree as u64);
         if degree > TILES {
@@ -73,7 +73,7 @@ fn rows(measurement: Measurement) -> Vec<Row> {
     PRINTED.into_iter().map(row).collect()
 }
 
-/// Measures every degree, with packets of one length and of several.
+/// Measures every degree, with packets of one length and of mixed lengths.
 pub fn table(measurement: Measurement) -> Table {
     let lengths = Measurement {
         traffic: Traffic {
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn table_3_stands_already_with_a_short_run() {
-        // The observations are left out: they are not judged.
+        // Observations are not compared.
         let rows = rows(SHORT);
         for row in &rows {
             assert!(row.within(), "{row:?}");
@@ -167,14 +167,15 @@ mod tests {
                 ..wrong
             };
             let rows = rows(wrong);
-            // Mixed lengths cost the 8x8 subswitch of the chip one point, which is the tolerance.
+            // Mixed lengths cost the 8x8 subswitch of the chip one percentage point, which is the
+            // tolerance.
             let is_mixed = wrong.traffic.shortest != wrong.traffic.longest;
             let mut told = rows.iter().filter(|row| !is_mixed || row.label != "8x8");
             assert!(told.all(|row| !row.within()), "{wrong:?}: {rows:?}");
         }
     }
 
-    /// What stands alone is the chip's where both exist.
+    /// The stand-alone model agrees with the chip where both exist.
     #[test]
     fn a_subswitch_that_stands_alone_does_as_that_of_the_chip() {
         for (degree, _) in &PRINTED[..3] {

@@ -1,7 +1,7 @@
-//! A whole YARC under the paper's worst-case traffic (section 7.6): all that comes in by the ports
-//! of one row leaves by the ports of one column, so that it "turns the corner" at a single
-//! subswitch. Where p ports of the row send to p of the column, the other inputs and outputs of the
-//! 8x8 subswitch are idle, and it is one of p x p.
+//! A whole YARC under the paper's worst-case traffic (sec. 7.6): all packets that arrive by the
+//! ports of one row leave by the ports of one column, so that they "turn the corner" at a single
+//! subswitch. If p ports of the row send to p of the column, the other inputs and outputs of the
+//! 8x8 subswitch are idle, and it acts as one of p x p.
 
 use phitwire_framing::yarc::crc16::PacketCrc;
 use phitwire_framing::yarc::packet::{EopStatus, Head, Vc, second_phit};
@@ -29,7 +29,8 @@ struct SaturatedRow {
 }
 
 impl SaturatedRow {
-    /// Fills the queue of a port of the row with packets to ports of the column; phits added.
+    /// Fills the queue of a port of the row with packets to ports of the column. Returns the phits
+    /// added.
     fn refill(&mut self, lane: usize) -> u32 {
         let before = self.queues[lane].len();
         while self.queues[lane].len() < QUEUE_PHITS {
@@ -93,7 +94,7 @@ fn packet(dest: u16, phits: usize) -> impl Iterator<Item = Phit> {
 /// column, measured over `cycles`.
 ///
 /// # Panics
-/// If a row has no such degree, or packets are shorter than 4 phits.
+/// If `degree` exceeds the row's ports, or packets are shorter than 4 phits.
 pub(super) fn throughput(degree: usize, traffic: Traffic, cycles: u32, rng: Rng) -> f64 {
     assert!((1..=TILES).contains(&degree), "degree {degree}");
     assert!(traffic.shortest >= 4, "the chip has no shorter packets");

@@ -196,9 +196,9 @@ impl TileRoutes {
         Decision::Refused(Refusal::Unroutable)
     }
 
-    /// The hash bits of the second phit that decide where packets from this tile leave: two packets
-    /// that differ in others only go the same way. A modulus that is a power of two sees as many
-    /// low bits of the hash as it has, any other all of them.
+    /// The hash bits of the second phit that decide where packets from this tile leave: packets
+    /// that differ only in other bits take one path. A modulus 2^n depends on the n low bits of the
+    /// hash, any other on all of them.
     pub fn deciding_hash_bits(&self) -> u16 {
         let mut all = 0;
         for (index, entry) in self.entries.iter().enumerate() {

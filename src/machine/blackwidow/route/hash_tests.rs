@@ -1,5 +1,5 @@
-//! The deterministic hash under streams of addresses (BlackWidow sec. 7.8.2): what bulk transfers
-//! make of it, where other tests draw the hash bits at random.
+//! The deterministic hash under address streams (BlackWidow sec. 7.8.2), as in bulk transfers.
+//! Other tests draw the hash bits at random.
 
 use super::*;
 use crate::rng::Rng;
@@ -11,7 +11,7 @@ const HASH_SHIFT: u32 = 6;
 /// Requests of a stream.
 const REQUESTS: u64 = 4_096;
 
-/// A router whose ports 32 to 63 lead up, and which hashes over 8 bits from `hash_shift` on.
+/// A router whose ports 32 to 63 lead up, and which hashes 8 bits from `hash_shift` on.
 fn router(hash_shift: u8) -> TileRoutes {
     let mut table = [RouteEntry::default(); TABLE_ENTRIES];
     table[0] = RouteEntry {
@@ -55,7 +55,6 @@ fn uplink(router: &TileRoutes, destination: u16, address: u64) -> usize {
     }
 }
 
-/// Requests over each uplink.
 fn loads(router: &TileRoutes, addresses: impl Iterator<Item = u64>) -> [u64; UPLINKS] {
     let mut loads = [0; UPLINKS];
     addresses.for_each(|address| loads[uplink(router, 700, address)] += 1);
@@ -70,8 +69,7 @@ fn in_use(loads: &[u64; UPLINKS]) -> usize {
     loads.iter().filter(|&&load| load > 0).count()
 }
 
-/// "High diversity across packets": a block of memory, line by line, is the same load for every
-/// uplink.
+/// "High diversity across packets": a block of memory, read line by line, loads every uplink alike.
 #[test]
 fn a_block_transfer_loads_every_uplink_alike() {
     let alike = [REQUESTS / UPLINKS as u64; UPLINKS];
@@ -87,9 +85,8 @@ fn requests_of_a_line_take_one_uplink() {
     assert_ne!(of(0x8_0040), of(0x8_0080));
 }
 
-/// What the paper does not say: each doubling of the stride takes a bit of the modulo's five, and
-/// from 2 KiB on a stream has one uplink. Nothing but the input port and the destination spreads
-/// such streams.
+/// Not in the paper: each doubling of the stride removes one of the modulo's five bits, and from 2
+/// KiB on a stream has one uplink. Only the input port and the destination spread such streams.
 #[test]
 fn powers_of_two_as_strides_leave_fewer_uplinks() {
     for (shift, uplinks) in [
@@ -107,13 +104,13 @@ fn powers_of_two_as_strides_leave_fewer_uplinks() {
         let most = loads.into_iter().max();
         assert_eq!(most, Some(REQUESTS / uplinks as u64));
     }
-    // Odd multiples of a line are as good as a line.
+    // Odd multiples of a line spread as well as a line.
     assert_eq!(in_use(&loads(&router(0), strided(64 * 37))), UPLINKS);
 }
 
 /// "A parent of that router will see an incoming stream of packets with little or no diversity in
-/// these bits": what came by one uplink leaves by one if the parent hashes over the same bits, and by
-/// all with the paper's bits of rank 2 (5 to 12).
+/// these bits": packets that arrived by one uplink leave by one if the parent hashes the same bits,
+/// and by all with the paper's bits of rank 2 (5 to 12).
 #[test]
 fn a_parent_needs_other_bits() {
     let child = router(0);
@@ -129,7 +126,7 @@ fn random_lines_are_spread_evenly() {
     let mut rng = Rng::new(1, 21);
     let addresses: Vec<u64> = (0..REQUESTS).map(|_| rng.below(1 << 21)).collect();
     let loads = loads(&router(0), addresses.into_iter());
-    // 128 each, of which the deviation is 11.
+    // 128 each, with a standard deviation of 11.
     assert!(
         loads.iter().all(|load| (78..=178).contains(load)),
         "{loads:?}"

@@ -113,8 +113,9 @@ fn packets_cross_the_chip_exactly_once_in_order_whatever_is_lost() {
     }
 }
 
-/// BlackWidow sec. 4.3: a packet whose check is wrong vanishes if it has not begun to flow out of the
-/// input queue, else it is let go. Where frames are handed up whole none begins that lies in one.
+/// BlackWidow sec. 4.3: a packet with a wrong CRC vanishes if it has not begun to flow out of the
+/// input queue; otherwise it is poisoned and let go. If frames are handed up whole, no packet that
+/// lies in one frame begins before its check.
 #[test]
 fn only_phits_handed_up_as_they_come_begin_before_their_packet_is_judged() {
     let run = |cut_through| {
@@ -128,8 +129,8 @@ fn only_phits_handed_up_as_they_come_begin_before_their_packet_is_judged() {
         net.bring_up();
         net.flip_percent = 30;
         for id in 0..1_200 {
-            // Frames of three whole packets and three idle phits. Bits are wrong from phit 27 on:
-            // behind the head of the last packet, in its length.
+            // Frames of three whole packets and three idle phits. Bits are flipped from phit 27 on:
+            // in the body of the last packet.
             let phits = [13, 13, 19][id as usize % 3];
             net.send(0, head(63, Vc::Request), 3, id, phits);
             if id % 3 == 2 {

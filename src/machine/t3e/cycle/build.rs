@@ -23,8 +23,7 @@ use crate::time::Time;
 
 type Shared = crate::sim::direct::shared::Shared<T3e>;
 
-/// The torus that is simulated: that of the description, as the options have it, and the grain of
-/// its routers.
+/// The simulated torus (the description with the options applied) and the grain of its routers.
 pub(super) struct Of(pub(super) Torus, pub(super) Grain);
 
 impl Of {

@@ -324,7 +324,7 @@ impl model::DirectRouter<T3e> for DirectRouter {
 
 #[cfg(test)]
 impl DirectRouter {
-    /// The oldest flit in the input of a channel, as far as there is one.
+    /// The oldest flit in the input buffer of a channel, if any.
     pub(super) fn front(&self, port: usize, vc: usize) -> Option<u64> {
         let end = &self.links.ends[port];
         (end.len(vc) > 0).then(|| end.front(vc))

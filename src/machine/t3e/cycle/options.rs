@@ -20,12 +20,12 @@ pub struct T3eOptions {
     pub adaptive: Option<bool>,
     /// How channels are assigned; as the network says, if nothing is chosen.
     pub channels: Option<Channels>,
-    /// What moves through a router at once. Packets only over encoded links.
+    /// What moves through a router at once. Packets need encoded links.
     pub grain: Grain,
-    /// E-registers of a processor, each for a word of a request that waits for its response; as many
-    /// as the network says, if nothing is chosen.
+    /// E-registers of a processor, one for each word of a request that waits for its response.
+    /// Default: the number in the description.
     pub e_registers: Option<u32>,
-    /// Nanoseconds from a request at its destination until the response is ready.
+    /// Nanoseconds from the arrival of a request until its response is ready.
     pub memory_ns: u32,
 }
 
@@ -47,7 +47,7 @@ const fn name(adaptive: Option<bool>, channels: Option<Channels>) -> &'static st
 const ROUTINGS: &[&str] = &["deterministic", "adaptive"];
 const GRAINS: &[&str] = &["flit", "packet"];
 const OPERATIONS: &[&str] = &["put", "get"];
-/// The longest time of a memory: shorter than the patience with which the end of a run is awaited.
+/// Longest memory time: shorter than the limit of the drain phase.
 const MAX_MEMORY_NS: u64 = 20_000;
 
 impl T3eOptions {
@@ -72,13 +72,13 @@ impl T3eOptions {
         about
     }
 
-    /// Clocks of 40/3 ns from a request at its destination until the response is ready, rounded up.
+    /// Clocks of 40/3 ns from the arrival of a request until its response is ready, rounded up.
     pub(super) fn memory_cycles(&self) -> u64 {
         (u64::from(self.memory_ns) * 3).div_ceil(40)
     }
 
-    /// Requests that the E-registers of a processor are enough for: a word that is read comes into
-    /// one, and one that is written comes out of one.
+    /// Requests for which the E-registers of a processor suffice: each word read or written takes
+    /// one.
     pub(super) fn requests(&self, traffic: &Traffic) -> Result<u32, ConfigError> {
         let unanswered = match (self.e_registers, self.memory_ns) {
             _ if traffic.request_reply => None,

@@ -49,10 +49,10 @@ pub struct Terminal {
     processor: u16,
     credits: Credits,
     assembly: Assembly,
-    /// The virtual channel of the packet that has the wires.
+    /// The virtual channel of the packet that holds the wires.
     channel: u8,
-    /// A packet that has stopped halfway for want of credits, while one of the other channel has the
-    /// wires: neither requests nor responses wait for the other (paper, section 3.3).
+    /// A packet that has stopped halfway for want of credits while one of the other channel holds
+    /// the wires: requests and responses do not block each other (T3E sec. 3.3).
     halted: Option<(PacketBuf, u8)>,
     /// When the requests that wait for responses were born, by the low bits of their names, and
     /// those bits that no request has.
@@ -164,8 +164,8 @@ impl Terminal {
         place | (sequence & ((1 << (Name::BITS - SLOT_BITS)) - 1)) << SLOT_BITS
     }
 
-    /// Chooses the packet that has the wires from now on, since none can go on that had them: as at
-    /// an output of a router, one keeps them until it ends or is blocked (paper, section 7).
+    /// Chooses the next packet to hold the wires, since the current one cannot proceed: as at an
+    /// output of a router, a packet keeps them until it ends or is blocked (T3E sec. 7).
     fn choose(&mut self, now: u64, shared: &mut Shared) {
         let room = [vc::REQUEST, vc::RESPONSE].map(|vc| self.credits.left(vc) > 0);
         let under_way = [&self.common.packet, &self.halted];
@@ -350,12 +350,12 @@ impl model::Terminal<T3e> for Terminal {
 
 #[cfg(test)]
 impl Terminal {
-    /// Credits of a channel are lost.
+    /// Loses credits of a channel.
     pub(super) fn lose_credits(&mut self, vc: usize, credits: u32) {
         (0..credits).for_each(|_| self.credits.take(vc));
     }
 
-    /// Exchanges the next request with the next one after it of the same source.
+    /// Swaps the next request with the one after it from the same source.
     pub(super) fn swap_next(&mut self) {
         let seen = self.last_seen.as_mut();
         seen.expect("requests keep their order").swap_next();

@@ -401,7 +401,7 @@ fn encoded_links_carry_what_direct_ones_do() {
     }
 }
 
-/// What differs between the grains under load, bounded: the live grain is one that virtual time runs.
+/// Bounds the differences between the grains under load, since live labs use the packet grain.
 #[test]
 fn whole_packets_carry_what_flits_do() {
     let topology = torus("4x2x2");

@@ -84,7 +84,7 @@ impl BarrierRun {
         run
     }
 
-    /// The process stood still for `span` until `now`.
+    /// See [`Node::stood_still`](crate::node::Node::stood_still).
     pub fn stood_still(&mut self, now: Time, span: Duration) {
         self.latency.stood_still(now, span);
         self.eureka_latency.stood_still(now, span);

@@ -43,7 +43,7 @@ impl Runs {
         crate::kit::bits(self.going_on.into())
     }
 
-    /// The process stood still for `span` until `now`.
+    /// See [`Node::stood_still`](crate::node::Node::stood_still).
     pub fn stood_still(&mut self, now: Time, span: Duration) {
         let runs = self.runs.iter_mut().flatten();
         runs.for_each(|run| run.stood_still(now, span));

@@ -13,8 +13,8 @@ use crate::machine::t3e::topology::{Channels, Torus};
 use crate::reproduce::{Kind, Observation, Row, Settings, Source, Table, Tolerance};
 use crate::sim::direct::{Config, Load, Serial, Simulation, Traffic, Warmup};
 
-/// A size of the machine, and the bound in MB/s for each processor that follows from the paper:
-/// twice the bisection bandwidth by their number, and the port's.
+/// A size of the machine, and two bounds per processor in MB/s that follow from the paper: twice
+/// the bisection bandwidth divided by the processors, and the port's.
 type Size = (&'static str, f64, f64);
 
 /// The sizes of the machine. 153.6 GB/s of bisection from 512 processors on is printed in section
@@ -49,8 +49,7 @@ pub const RUN: Run = Run {
 /// Loads that are offered, in percents of the bound: from the first on in steps, up to all of it,
 /// until less arrives than under the one before.
 const LOADS_PERCENT: (u32, u32) = (50, 5);
-/// How much of the first load may be missing: what is under way when the measurement begins and
-/// ends.
+/// Tolerated shortfall at the first load: packets in flight when the measurement begins and ends.
 const UNDER_WAY: Tolerance = Tolerance::Relative(0.03);
 
 /// Bytes per second of one direction of a link.
@@ -61,7 +60,7 @@ const LINK_GB_PER_S: f64 = 0.6;
 struct Seen {
     nodes: u32,
     bisection_gb_per_s: f64,
-    /// What was offered first, and what arrived of it.
+    /// Offered and accepted at the first load.
     first_mb_per_s: [f64; 2],
     /// The most that arrived under any load, and what arrives of as much as ports can send.
     saturation_mb_per_s: f64,
@@ -133,7 +132,7 @@ fn seen(size: &str, run: Run, seed: u64) -> Result<Seen, String> {
     Ok(seen)
 }
 
-/// What sources made under a load and what arrived, as parts of what ports can send.
+/// Offered and accepted under a load, as fractions of the ports' rate.
 fn carried(torus: &Torus, load: Load, run: Run, seed: u64) -> Result<[f64; 2], String> {
     let config = Config {
         seed,
@@ -296,8 +295,8 @@ mod tests {
         rows.map(|row| row.label).collect()
     }
 
-    /// The network that carries half of the bound does not carry all of it: were that offered first,
-    /// the table would say so.
+    /// Canary: the network carries half of the bound but not all of it. If that is offered first,
+    /// the table says so.
     #[test]
     fn a_first_load_that_does_not_arrive_is_told() {
         let run = Run {

@@ -27,7 +27,7 @@ impl Frames {
         !self.0.is_empty()
     }
 
-    /// All that came first of a channel: which channel, and how many.
+    /// Takes all flits up to the next change of channel: the channel, and their number.
     pub fn take(&mut self) -> Option<(usize, u16)> {
         let (vc, flits) = self.0.pop_front()?;
         let now = u16::try_from(flits).unwrap_or(u16::MAX);

@@ -78,7 +78,7 @@ pub struct Crossbar {
     cycle: u64,
     quiet: u32,
     awake: bool,
-    /// What moving whole packets takes, if they do.
+    /// State of the packet grain; `None` if flits move one by one.
     whole: Option<Box<Whole>>,
     /// Ports that were read from or written to.
     moved: u64,
@@ -103,7 +103,7 @@ struct Cycle {
     /// Inputs that ask with a header, and its channel.
     asking: u8,
     headers: [u8; INPUTS],
-    /// Those of them whose header has won an adaptive channel only.
+    /// Of those, inputs whose header has won only an adaptive channel.
     adaptive_only: u8,
     /// Inputs at which a header came that might go straight through, and its channel.
     straight: u8,
@@ -458,9 +458,9 @@ impl Crossbar {
                 winners[port] = (out as u8, to as u8, vc as u8);
             }
         }
-        // Wires that are never idle never come to an adaptive channel. A header that has won nothing
-        // else lets another channel of its input ask, which may have the deterministic one that it
-        // waits for itself ("guarantees forward progress to all packets").
+        // Wires that are never idle never become free for an adaptive channel. A header that has
+        // won nothing else lets another channel of its input ask, which may hold the deterministic
+        // channel for which it waits ("guarantees forward progress to all packets", T3E sec. 7).
         for port in bits(u64::from(cycle.adaptive_only & !won)) {
             self.inputs[port].give_up();
         }

@@ -165,7 +165,7 @@ impl Input {
         }
     }
 
-    /// Flits of `vc` are ready.
+    /// Flits of `vc` have passed the stages.
     #[inline]
     pub fn ripened(&mut self, vc: usize, flits: u16) {
         self.ready[vc] += flits;

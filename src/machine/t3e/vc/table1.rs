@@ -44,9 +44,9 @@ pub const PAPER: [(usize, usize, [[f64; 2]; 3]); 10] = [
     (32, 4, [[0.625, 1.0], [0.594, 1.0], [0.125, 0.250]]),
 ];
 
-/// A seed whose tables are no worse than the paper's. Near-equal optima exist: of the seeds 1 to 20,
-/// 5 and 16 give a ring of 16 or 32 with as good an objective, of which one figure is slightly larger,
-/// such as a maximum of 17/64 for 16/64.
+/// A seed whose tables are no worse than the paper's. Near-equal optima exist: of the seeds 1 to
+/// 20, 5 and 16 give a ring of 16 or 32 with an equally good objective but one slightly larger
+/// figure, such as a maximum of 17/64 instead of 16/64.
 pub const SEED: u64 = 1;
 
 /// The rows of the table, in the paper's order, with tables searched for by `seed`, such as

@@ -1,4 +1,4 @@
-//! What is counted batch by batch while a measurement goes on.
+//! Counts of each batch of a measurement.
 
 use super::super::model::{CycleModel, Terminal as _};
 use super::super::source::Source;
@@ -6,19 +6,19 @@ use super::super::steady::Series;
 use super::super::tally::Tally;
 use super::{Mark, Simulation};
 
-/// Births and departures of a measurement. Births are a random sequence that nothing influences,
-/// so that copies of the sources count them, however far the sources themselves lag behind.
+/// Births and departures in a measurement. Births are a random sequence that nothing influences, so
+/// copies of the sources count them even if the sources themselves lag behind.
 pub(super) struct Account {
     sources: Vec<Vec<Source>>,
     /// Requests born in the measurement, by terminal.
     pub(super) births: Vec<Vec<u64>>,
     pub(super) series: Series,
-    /// What was counted when the last batch ended: born, and out of the system.
+    /// Totals at the end of the last batch: messages born, and messages that left the system.
     counted: (u64, u64),
 }
 
 impl Account {
-    /// Of a measurement that begins where `mark` was set.
+    /// For a measurement that begins at `mark`.
     pub(super) fn new<M: CycleModel>(run: &Simulation<M>, mark: &Mark) -> Self {
         let partitions = run.partitions.iter();
         let sources = partitions.map(|partition| {
@@ -35,7 +35,7 @@ impl Account {
             series: Series::new(inside),
             counted: (0, gone(run, &mark.tally)),
         };
-        // What waits at the beginning was born before.
+        // Requests that wait at the start were born earlier and do not count.
         account.advance(run);
         for births in account.births.iter_mut().flatten() {
             *births = 0;
@@ -43,7 +43,7 @@ impl Account {
         account
     }
 
-    /// Counts what is born before the present cycle.
+    /// Counts births up to the present cycle.
     fn advance<M: CycleModel>(&mut self, run: &Simulation<M>) {
         let parts = run.partitions.iter().zip(&mut self.sources);
         for ((partition, sources), births) in parts.zip(&mut self.births) {
@@ -59,7 +59,7 @@ impl Account {
         }
     }
 
-    /// Ends a batch, so many cycles after the measurement began.
+    /// Ends a batch `cycles` cycles after the start of the measurement.
     pub(super) fn add<M: CycleModel>(&mut self, run: &Simulation<M>, cycles: u64) {
         self.advance(run);
         let born: u64 = self.births.iter().flatten().sum();
@@ -70,13 +70,13 @@ impl Account {
         self.counted = (born, gone);
     }
 
-    /// Counts what was born after the last whole batch.
+    /// Counts births after the last whole batch.
     pub(super) fn end<M: CycleModel>(&mut self, run: &Simulation<M>) {
         self.advance(run);
     }
 }
 
-/// Messages that have arrived, or that a fault has destroyed.
+/// Messages that have arrived or that a fault has destroyed.
 fn gone<M: CycleModel>(run: &Simulation<M>, tally: &Tally) -> u64 {
     tally.latency_packets + run.discarded()[0]
 }

@@ -65,7 +65,7 @@ impl<M: CycleModel> Simulation<M> {
         report
     }
 
-    /// The terminal that sent least of those that have something to send, and what it offered.
+    /// The sending terminal that was served least, and the load it offered.
     fn least_served(&self, before: &Mark, after: &Mark, account: &Account) -> Option<(u64, f64)> {
         let sent = before.terminals.iter().zip(&after.terminals);
         let parts = self.partitions.iter().zip(sent.zip(&account.births));
@@ -142,8 +142,8 @@ impl<M: CycleModel> Simulation<M> {
             .collect();
     }
 
-    /// Links of each kind that a phit passed, over the measurement. Phits pass links before they
-    /// arrive: nothing is said until as many have arrived as are on their way.
+    /// Mean number of links of each kind that a phit passed in the measurement. Phits pass links
+    /// before they arrive, so the list is empty until as many have arrived as are in flight.
     fn hops_by_kind(before: &Mark, after: &Mark, uses: &[Uses]) -> Vec<(&'static str, f64)> {
         let arrived = after.tally.since(&before.tally).arrived_phits;
         let inside = after
@@ -213,7 +213,7 @@ impl<M: CycleModel> Simulation<M> {
     }
 }
 
-/// Phits that a terminal can send in that many cycles.
+/// Phits that a terminal can send in `cycles` cycles.
 fn full<M: CycleModel>(cycles: u64) -> f64 {
     let [phits, of_cycles] = M::Direct::TERMINAL_RATE;
     (cycles * phits) as f64 / of_cycles as f64
@@ -221,7 +221,7 @@ fn full<M: CycleModel>(cycles: u64) -> f64 {
 
 /// The share of decisions that fell for other ways than the first, where there is a choice.
 fn other_ways(before: [u64; 2], after: [u64; 2]) -> Option<f64> {
-    // A packet that was under way at the beginning may have changed its way since.
+    // A packet in flight at the start may have changed its path since.
     let [first, other] = [0, 1].map(|i| (after[i].wrapping_sub(before[i]) as i64).max(0));
     let all = first + other;
     (all > 0).then(|| other as f64 / all as f64)
@@ -246,7 +246,7 @@ impl Uses {
         self.max = self.max.max(phits);
     }
 
-    /// As parts of `full`, the phits that one could have sent.
+    /// As fractions of `full`, the capacity of one link or terminal in phits.
     fn summary(&self, full: f64) -> LinkUse {
         let full = full.max(1.0);
         LinkUse {

@@ -72,7 +72,7 @@ impl Window<'_> {
         self.base + self.now as u64
     }
 
-    /// The first lane of a port on which there is nothing in this cycle.
+    /// The first lane of a port that is unused in this cycle.
     #[inline]
     fn next_lane(&self, port: usize, used: impl Fn(&Arrivals<Aries>) -> u64) -> usize {
         let (first, count) = Aries::lanes(port);
@@ -182,7 +182,7 @@ impl Ports for Window<'_> {
             vc: vc as u8,
             left: taken as u8,
             cycle: self.cycle(),
-            // Behind packets that end in the same cycle.
+            // Packets that end in the same cycle use the lanes below.
             lane: self.next_lane(port, |out| out.credits.cycles) as u8,
         };
         self.free(1 << port);
@@ -218,7 +218,7 @@ impl Ports for Window<'_> {
         let mut leaving = Leaving {
             to: packet.len() as u8,
             cycle: self.cycle(),
-            // Behind packets that end in the same cycle.
+            // Packets that end in the same cycle use the lanes below.
             lane: self.next_lane(port, |out| out.phits) as u8,
             ..Leaving::NOTHING
         };

@@ -1,4 +1,4 @@
-//! Transfers that end without being carried out: their owner is gone, or their target is silent.
+//! Transfers that end early: their owner is gone, or their target is silent.
 
 use super::super::block_transfer::{Active, Queued, Stage};
 use super::super::completion::Failure;
@@ -7,16 +7,17 @@ use super::super::transfer_targets::{Silence, TargetIndex};
 use super::{BlockTransferEngine, CHANNELS, TransferEnded, TransferOwner};
 
 impl BlockTransferEngine {
-    /// Ends all transfers of `owner`. No memory of theirs is touched after that, but of what is
-    /// wholly out.
+    /// Ends all transfers of `owner`. After that no memory of theirs is touched, except by
+    /// transfers that have been sent completely.
     pub(crate) fn give_up(&mut self, owner: TransferOwner, transactions: &mut Transactions) {
         let is_its = |queued: &Queued, _: bool| queued.owner == owner;
         self.fail(Failure::Aborted, is_its, transactions);
     }
 
-    /// A whole window has timed out: what waits behind it fails with it, and does not spend another
-    /// time-out for each window. Where all targets are silent, so does what waits for others only
-    /// because the window was full; sends and what a fence holds up may wait for something else.
+    /// Fails the transfers queued behind a window that has timed out completely, so that each
+    /// window does not cost another time-out. If all targets are silent, transfers to other targets
+    /// fail too: they waited only because the window was full. Sends and fenced transfers do not,
+    /// since they may wait for something else.
     pub(super) fn fail_silent(
         &mut self,
         target: TargetIndex,
@@ -30,9 +31,9 @@ impl BlockTransferEngine {
         self.fail(Failure::TimedOut, is_silent, transactions);
     }
 
-    /// Ends the transfers that `which` names: those that wait at once, those that are partly out
-    /// when their outstanding packets have been answered or have timed out. What is wholly out runs
-    /// its course. `which` also hears whether a transfer is behind a fence.
+    /// Ends the transfers that `which` selects: queued ones at once, partly sent ones when their
+    /// outstanding packets have been answered or have timed out. Completely sent ones run their
+    /// course. The second argument of `which` says whether the transfer is behind a fence.
     fn fail(
         &mut self,
         failure: Failure,
@@ -69,7 +70,7 @@ impl BlockTransferEngine {
             let active = self.slots.get(slot);
             active.failure.get_or_insert(failure);
             if let Stage::Announcing(_) = active.stage {
-                // The target has nothing of it.
+                // The target has received nothing of it.
                 active.stage = Stage::Ended;
                 self.waiting.retain(|&waiting| waiting != slot);
                 self.take_out(slot);

@@ -50,7 +50,7 @@ impl Driver {
         }
     }
 
-    /// The process stood still for `span` until `now`.
+    /// See [`Node::stood_still`](crate::node::Node::stood_still).
     pub(super) fn stood_still(&mut self, now: Time, span: Duration) {
         self.latency.stood_still(now, span);
     }

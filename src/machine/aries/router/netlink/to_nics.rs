@@ -10,8 +10,8 @@ use crate::kit::below;
 use crate::machine::aries::route::registers::{FIRST_NIC_PORT, NICS};
 
 impl Netlink {
-    /// Flits that were promised to the link of `nic` already, and whether the queue of processor
-    /// tile `output` has room for a packet.
+    /// Flits promised to the link of `nic`, and whether the queue of processor tile `output` has
+    /// room for a packet.
     #[inline]
     pub(in super::super) fn output_room(&self, output: usize, nic: usize) -> (usize, bool) {
         let taken = self.outputs[(output - FIRST_PROCESSOR_TILE) % PROCESSOR_TILES].taken;
@@ -24,7 +24,7 @@ impl Netlink {
         self.reserved[below::<NICS>(nic)] += u16::from(flits);
     }
 
-    /// An item leaves processor tile number `tile` (0 to 7).
+    /// Takes in an item from processor tile number `tile` (0 to 7).
     #[inline]
     pub(in super::super) fn push(&mut self, tile: usize, item: Item, pool: &mut Pool) {
         let output = &mut self.outputs[tile % PROCESSOR_TILES];
@@ -32,7 +32,7 @@ impl Netlink {
         output.flits += u16::from(item.flits());
     }
 
-    /// Flits that left a processor tile are at the NICs' side.
+    /// Flits from a processor tile have reached the NICs' side.
     #[inline]
     pub(in super::super) fn output_arrived(&mut self, tile: usize, flits: u32) {
         self.outputs[tile % PROCESSOR_TILES].visible += flits as u16;
@@ -45,7 +45,7 @@ impl Netlink {
         self.outputs_active |= 3 << (tile / PAIR_TILES * 2);
     }
 
-    /// The link of `nic` may take a packet again.
+    /// The link of `nic` may accept a packet again.
     #[inline]
     pub(in super::super) fn wake_output(&mut self, nic: usize) {
         if self.outputs_filled != 0 {
@@ -53,8 +53,8 @@ impl Netlink {
         }
     }
 
-    /// The tile whose packet `nic` takes next: one whose packet is all there, else one whose packet
-    /// has begun.
+    /// The tile whose packet `nic` takes next: one whose packet has arrived completely, else one
+    /// whose packet has begun.
     // Measured: as calls, this and two others cost one to four percent of the message rate.
     #[inline(always)]
     fn output_tile<P: Ports>(&mut self, nic: usize, pool: &Pool, io: &P) -> Option<(usize, u8)> {
@@ -63,7 +63,7 @@ impl Netlink {
         if filled == 0 {
             return None;
         }
-        // The tile behind the one served last comes first.
+        // The search begins behind the tile served last.
         let turn = (usize::from(self.served[nic]) + 1) % PAIR_TILES;
         filled = (filled | filled << PAIR_TILES) >> turn & 0xf;
         let mut begun = None;
@@ -74,13 +74,13 @@ impl Netlink {
             let Some(head) = pool.front(&output.fifo) else {
                 continue;
             };
-            // The packet in the middle of which another NIC is has no head at the front.
+            // If another NIC is halfway through a packet, the front is not a head.
             if !head.is_head() || head.nic() != nic {
                 continue;
             }
             let port = FIRST_NIC_PORT + nic;
             let (vc, length) = (head.vc(), head.length());
-            // A link that went down since swallows what was promised to it.
+            // A link that is down swallows what was promised to it.
             if !io.can_begin(port, vc, length.into()) && io.is_active(port) {
                 continue;
             }
@@ -119,7 +119,8 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// Hands an item to a NIC's link in `slot`. The next free slot; `None`: there is nothing now.
+    /// Hands an item to a NIC's link in `slot`. Returns the next free slot, or `None` if there is
+    /// nothing to hand over now.
     #[inline]
     fn move_to_nic<P: Ports>(&mut self, nic: usize, slot: u64, io: &mut P) -> Option<u64> {
         let netlink = &mut self.netlink;
@@ -151,8 +152,8 @@ impl<I: Items> Tiles<I> {
             (tile, left - flits)
         };
         if last {
-            // The next packet of the tile may be for the other NIC, and what waits at any tile of
-            // the pair may have waited for this packet's flits to become the link's.
+            // The tile's next packet may be for the other NIC, and packets at any tile of the pair
+            // may have waited until this packet's flits counted as the link's.
             netlink.wake_outputs(number);
             let first = FIRST_PROCESSOR_TILE + number / PAIR_TILES * PAIR_TILES;
             self.columns.wake(0xf << first);

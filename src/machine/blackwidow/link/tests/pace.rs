@@ -93,8 +93,8 @@ fn a_packet_crosses_a_paced_link_in_its_serialisation_time() {
     assert_eq!(pair.now.since(start), Duration::from_ps(13 * 1_280 + 5_000));
 }
 
-/// A frame that comes late, with more phits than a burst, is handed up as the line would have brought
-/// them; the next frame brings what is left.
+/// A late frame with more phits than a burst is handed up at the line rate. The next frame flushes
+/// the rest.
 #[test]
 fn a_paced_receiver_hands_up_a_burst_at_a_time() {
     let end = |end| {
@@ -102,7 +102,7 @@ fn a_paced_receiver_hands_up_a_burst_at_a_time() {
             A => LinkClock::FreeRunning,
             _ => LinkClock::Paced { dilation: 1_000 },
         };
-        // What it sent is acknowledged by the other's clock: no question comes meanwhile.
+        // A is free-running and B acknowledges by a paced clock: a longer time-out avoids retries.
         let mut profile = LinkProfile::paper();
         if end == A {
             profile.min_retry_timeout = Duration::from_ms(1);

@@ -1,10 +1,10 @@
 //! What barriers and eurekas would cost on an idle network: arithmetic, not a measurement.
 //!
 //! "This scheme keeps global barrier/eureka latency to less than that of a single remote memory
-//! reference" (T3E sec. 6). The time per hop is not given. Given three clocks a hop, what table 2 has
-//! for a packet that goes straight on, and ten at each end, these tests show what follows for the
-//! trees that are generated: two ways of their height, and one clock more for each further unit. The
-//! network is one of barrier units alone; the wires of the router core are not in it.
+//! reference" (T3E sec. 6). The time per hop is not given. Assuming three clocks a hop (table 2 for
+//! a packet that goes straight on) and ten at each end, these tests show what follows for the
+//! generated trees: twice their height in hops, and one clock for each further unit. The network
+//! consists of barrier units alone; the wires of the router core are not modelled.
 
 use super::network::{Network, Options, Report};
 use super::plan::{Plan, Role};

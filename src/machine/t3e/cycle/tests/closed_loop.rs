@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Requests of 64 bytes take eight E-registers, those of eight bytes one.
+/// Requests of 64 bytes take eight E-registers, requests of eight bytes one.
 #[test]
 fn requests_wait_for_registers_and_responses_for_the_memory() {
     let mut config = config("neighbour", 1_000_000);
@@ -59,8 +59,8 @@ fn requests_wait_for_registers_and_responses_for_the_memory() {
     }
 }
 
-/// "Request packets travel through the network on one set of virtual channels and response packets on
-/// another" (section 3.3): a processor answers while a request of its own is stuck halfway.
+/// "Request packets travel through the network on one set of virtual channels and response packets
+/// on another" (T3E sec. 3.3): a processor answers while its own request is stuck halfway.
 #[test]
 fn responses_pass_a_request_that_is_blocked() {
     let mut config = config("neighbour", 1_000_000);

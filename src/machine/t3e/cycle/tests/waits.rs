@@ -1,23 +1,25 @@
-//! How long flits at the front of a buffer, and requests at the head of a source, wait.
+//! Waiting times of flits at the front of a buffer and of requests at the head of a source.
 
 use super::*;
 use crate::sim::direct::model::Terminal as _;
 
-/// Windows between two looks.
+/// Windows between two samples.
 const LOOK_WINDOWS: u64 = 4;
 
-/// Watches a network in one partition, and keeps the longest waits.
+/// The longest waits seen in a network of one partition.
 #[derive(Debug, Default)]
 struct Waits {
-    /// By router, port and channel: the flit at the front, and the cycle of the look that found it.
+    /// By router, port and channel: the flit at the front, and the cycle of the sample that found
+    /// it.
     fronts: Vec<(u64, u64)>,
-    /// By terminal: the number of the oldest request, the flits sent, and since when.
+    /// By terminal: the number of the oldest request, the flits sent, and the cycle since which
+    /// neither changed.
     heads: Vec<(u32, u64, u64)>,
-    /// The longest wait in an input from another router, by its channel.
+    /// By channel: the longest wait in an input from another router.
     network: [u64; VCS],
-    /// The longest in the input from the processor.
+    /// The longest wait in an input from the processor.
     processor: u64,
-    /// The longest at the head of each source.
+    /// The longest wait at the head of each source.
     sources: Vec<u64>,
 }
 
@@ -68,7 +70,7 @@ impl Waits {
     }
 }
 
-/// The longest waits until a number of cycles have run.
+/// Runs until `cycles` and returns the longest waits.
 fn waits(simulation: &mut Simulation<T3e>, cycles: u64) -> Waits {
     let mut waits = Waits::default();
     while simulation.partitions()[0].cycle() < cycles {
@@ -78,8 +80,8 @@ fn waits(simulation: &mut Simulation<T3e>, cycles: u64) -> Waits {
     waits
 }
 
-/// "Guarantees forward progress to all packets" (section 7): far past saturation, too, the flit at the
-/// front of a buffer moves after a bounded time. The shares of the sources are not equal.
+/// "Guarantees forward progress to all packets" (T3E sec. 7): far past saturation, too, the flit at
+/// the front of a buffer moves within a bounded time, although the sources get unequal shares.
 #[test]
 fn waits_are_bounded_past_saturation() {
     for (size, pattern, cycles, most) in [
@@ -99,8 +101,8 @@ fn waits_are_bounded_past_saturation() {
 }
 
 /// In a ring whose packets all change channels at one dateline, VC0 is a chain of full buffers, and
-/// each router gives half of what is left to its own processor: a source that is n nodes from the end
-/// of the chain gets 2^-n of it, and waits as much longer. This is unfair, and no starvation.
+/// each router gives half of the remaining rate to its own processor. A source n nodes from the end
+/// of the chain gets 2^-n of the rate and waits 2^n times as long: unfair, but no starvation.
 #[test]
 fn shares_along_a_chain_of_full_buffers_halve() {
     let full = config("grid-tornado", 1_000_000);
@@ -125,7 +127,7 @@ fn shares_along_a_chain_of_full_buffers_halve() {
     }
 }
 
-/// The canary: a ring in a deadlock and a channel that never gets credits exceed the bound.
+/// Canary: a ring in deadlock and a channel without credits exceed the bound.
 #[test]
 fn waits_without_end_are_noticed() {
     let full = config("grid-tornado", 1_000_000);

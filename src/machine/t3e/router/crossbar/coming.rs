@@ -19,7 +19,7 @@ impl Crossbar {
         self.watch_arrival(cycle, port, vc, 1);
     }
 
-    /// Flits of `vc` have come at `port`: they come in one by one from now on, or all together if
+    /// Flits of `vc` have arrived at `port`. They enter one by one from now on, or all at once if
     /// packets move whole.
     pub fn enqueue(&mut self, port: usize, vc: usize, flits: u32) {
         if self.watch.is_some() {

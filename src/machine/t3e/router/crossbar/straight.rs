@@ -4,8 +4,8 @@ use super::{Crossbar, Cycle, FlitPorts, Front, STAGES, slot, vc};
 use crate::machine::t3e::route::Direction;
 
 impl Crossbar {
-    /// A flit, or what came together, came to a channel without any: it may go past the stages and
-    /// the crossbar. Whether it has gone.
+    /// A flit, or all that arrived together, came to an empty channel and may bypass the stages and
+    /// the crossbar. Returns whether it has gone.
     #[inline]
     pub(super) fn came_first(
         &mut self,
@@ -35,7 +35,8 @@ impl Crossbar {
         false
     }
 
-    /// What is not in the stages of its input goes on: a flit, or as much of a packet as there is.
+    /// Forwards a flit that has not entered the stages of its input, or the part of a packet that
+    /// has arrived.
     #[inline]
     fn pass(&mut self, port: usize, vc: usize, cycle: &mut Cycle, ports: &mut impl FlitPorts) {
         if self.whole.is_some() {
@@ -51,8 +52,8 @@ impl Crossbar {
         self.inputs[port].channels = channels;
     }
 
-    /// A header that has just come goes straight through if nothing stands against it (section 7).
-    /// Whether it has gone.
+    /// A header that has just arrived goes straight through if nothing blocks it (T3E sec. 7).
+    /// Returns whether it has gone.
     pub(super) fn try_straight(
         &mut self,
         port: usize,

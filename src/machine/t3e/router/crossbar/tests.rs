@@ -216,20 +216,20 @@ fn a_packet_adapts_where_it_wins_both_and_only_with_room_for_all_of_it() {
     assert_eq!((cycles(&bench, X).len(), cycles(&bench, Y).len()), (10, 0));
 }
 
-/// "The algorithm ... guarantees forward progress to all packets." A header that has won the adaptive
-/// channel of wires that are never free must not keep the path of its input from the packet that has
-/// won the deterministic one.
+/// "The algorithm ... guarantees forward progress to all packets." A header that has won the
+/// adaptive channel of wires that are never free must not keep its input's path from the packet
+/// that has won the deterministic channel.
 #[test]
 fn a_header_that_waits_for_the_wires_of_the_adaptive_channel_stops_nobody() {
     let (mut bench, mut crossbar) = rerouting();
     bench.credits[Y] = [u32::MAX; VCS];
     bench.credits[X][0] = 5;
-    // Half of a packet has the channel of +X.
+    // Half of a packet holds the deterministic channel of +X.
     let straight = packet(Command::Put8, tag([3, 1, 1], false));
     give(&mut bench, &mut crossbar, (Z, 0), &straight);
     crossbar.run(&mut bench);
     assert_eq!(bench.sent[X].len(), 5);
-    // Two streams leave no clock of +Y to anybody else.
+    // Two streams use every clock of +Y.
     crossbar.table.set(5, entry([1, 3, 1], false));
     let put = PacketBuf::request(Command::Put8, (2, 5), &Request::default(), &[7; 8]);
     let stream = packet(Command::Put8, tag([1, 3, 1], false));
@@ -238,7 +238,7 @@ fn a_header_that_waits_for_the_wires_of_the_adaptive_channel_stops_nobody() {
         give(&mut bench, &mut crossbar, (FROM_Y, 0), &stream);
     }
     crossbar.run_until(100, &mut bench);
-    // The first asks for +X and loses; the second asks for both.
+    // The first header asks for +X and loses; the second asks for both.
     give(&mut bench, &mut crossbar, (FROM_X, 0), &straight);
     crossbar.run_until(120, &mut bench);
     let adapts = packet(Command::Put8, tag([3, 3, 1], true));

@@ -1,8 +1,8 @@
-//! Packets as a whole: they pass the same inputs, arbiters and outputs, each in one cycle with as
-//! many of its flits as have come.
+//! The packet grain: packets pass the same inputs, arbiters and outputs, each in one cycle with as
+//! many of its flits as have arrived.
 //!
-//! Behind a clock that takes time, a packet takes wires and paths for a cycle per flit, and what does
-//! not go straight through is in the stages of its input as long as a flit is. Behind a free-running
+//! Behind a paced clock, a packet holds wires and paths for a cycle per flit and, unless it goes
+//! straight through, stays in the stages of its input as long as a flit does. Behind a free-running
 //! clock neither takes time.
 
 use std::collections::VecDeque;
@@ -12,24 +12,24 @@ use super::{
 };
 use crate::kit::bits;
 
-/// What a crossbar keeps that moves packets.
+/// State of a crossbar of the packet grain.
 #[derive(Debug, Default)]
 pub(super) struct Whole {
     is_timed: bool,
-    /// By port: flits that came to an empty channel, and the channel. They might go straight
-    /// through; nothing else comes in there until that is decided.
+    /// By port: flits that arrived at an empty channel, and the channel. They might go straight
+    /// through; nothing else enters there until that is decided.
     fresh: [(u8, u16); PORTS],
     fresh_ports: u8,
-    /// What is in the stages of inputs: when it is ready, its channel, flits.
+    /// Contents of the input stages: the cycle in which it is ready, the channel, flits.
     stages: [VecDeque<(u64, u8, u16)>; PORTS],
-    /// Until which cycle a packet has the wires of an output, and the path of an input.
+    /// Cycle until which a packet holds the wires of an output, and the path of an input.
     wires: [u64; PORTS],
     paths: [u64; INPUTS],
 }
 
 impl Crossbar {
-    /// Lets packets move whole: a packet keeps the wires anyway until it bubbles, ends or is blocked
-    /// (section 7). `is_timed`: it takes a cycle per flit.
+    /// Lets packets move whole: a packet keeps the wires anyway until it bubbles, ends or is
+    /// blocked (T3E sec. 7). `is_timed`: each takes a cycle per flit.
     #[must_use]
     pub fn with_whole_packets(mut self, is_timed: bool) -> Self {
         self.whole = Some(Box::new(Whole {
@@ -39,27 +39,26 @@ impl Crossbar {
         self
     }
 
-    /// Whether wires, paths and stages take time.
     pub(super) fn is_timed(&self) -> bool {
         self.whole.as_ref().is_none_or(|whole| whole.is_timed)
     }
 
-    /// Whether no packet of an earlier cycle has the wires of an output.
+    /// Whether no packet of an earlier cycle still holds the wires of an output.
     #[inline]
     pub(super) fn has_time(&self, out: usize) -> bool {
         let whole = self.whole.as_ref();
         whole.is_none_or(|whole| whole.wires[out] <= self.cycle)
     }
 
-    /// Whether no packet of an earlier cycle has the path of an input.
+    /// Whether no packet of an earlier cycle still holds the path of an input.
     #[inline]
     pub(super) fn has_path(&self, port: usize) -> bool {
         let whole = self.whole.as_ref();
         whole.is_none_or(|whole| whole.paths[port] <= self.cycle)
     }
 
-    /// Credits that a packet needs to begin on a deterministic channel. Where packets move whole,
-    /// none stops halfway for want of credits: new tables apply to all that wait in a jam.
+    /// Credits that a packet needs to begin on a deterministic channel. Whole packets never stop
+    /// halfway for want of credits, so new tables apply to all packets that wait in a jam.
     #[inline]
     pub(super) fn least_room(&self, wants: Wants) -> u32 {
         match self.whole {
@@ -68,7 +67,7 @@ impl Crossbar {
         }
     }
 
-    /// Packets come out of the stages of inputs and into them, or might go past both.
+    /// Moves packets out of and into the input stages, or past both.
     pub(super) fn take_packets(&mut self, cycle: &mut Cycle, ports: &mut impl FlitPorts) {
         if self.in_stages != 0 && self.is_timed() {
             self.ripen(ports);
@@ -79,7 +78,7 @@ impl Crossbar {
                 continue;
             }
             let is_alone = match fresh >> port & 1 != 0 {
-                // It stands behind what went straight through.
+                // It follows packets that went straight through.
                 true => true,
                 false => self.next_of_channel(port) && port != PROCESSOR,
             };
@@ -91,7 +90,7 @@ impl Crossbar {
         }
     }
 
-    /// What came next of a channel in a frame comes in. Whether the channel was empty.
+    /// Takes in the next flits of one channel in a frame. Returns whether the channel was empty.
     fn next_of_channel(&mut self, port: usize) -> bool {
         let next = self.frames[port].take();
         self.framed &= !(u8::from(!self.frames[port].any()) << port);
@@ -126,7 +125,7 @@ impl Crossbar {
         is_there.then_some((vc.into(), flits))
     }
 
-    /// What has just come at a port takes the crossbar's way.
+    /// Moves newly arrived flits at a port into its stages.
     pub(super) fn enter_stages(&mut self, port: usize, ports: &mut impl FlitPorts) {
         let Some((vc, flits)) = self.take_fresh(port) else {
             return;
@@ -162,7 +161,7 @@ impl Crossbar {
         }
     }
 
-    /// As much as there is of a packet goes on that is not in the stages of its input.
+    /// Forwards the arrived part of a packet that is not in the stages of its input.
     pub(super) fn pass_whole(
         &mut self,
         port: usize,
@@ -172,7 +171,7 @@ impl Crossbar {
     ) {
         let flits = self.take_fresh(port).map_or(0, |(_, flits)| flits);
         let input = &mut self.inputs[port];
-        // The crossbar never had it.
+        // It bypasses the crossbar's queue.
         input.ready[vc] += flits;
         let channels = input.channels;
         self.forward(port, vc, cycle, ports);

@@ -1,9 +1,9 @@
-//! Packets as a whole, in time and where cycles have no length.
+//! Whole packets, with and without a cycle length.
 
 use super::*;
 use crate::rng::Rng;
 
-/// A packet goes in a cycle of its own by its own arbitration; others get their turn after it.
+/// A whole packet takes a cycle and its own arbitration; other packets get their turn after it.
 #[test]
 fn a_whole_packet_is_arbitrated_for_like_any_other() {
     let words = packet(Command::Get1, tag([3, 1, 1], false));
@@ -36,8 +36,8 @@ fn a_whole_packet_is_arbitrated_for_like_any_other() {
     }
 }
 
-/// In time the header of a packet leaves when it would flit by flit, and the next one when the last
-/// flit has gone.
+/// With a cycle length, the header of a packet leaves when it would flit by flit, and the next
+/// header when the last flit has gone.
 #[test]
 fn whole_packets_take_the_times_of_their_flits() {
     for (to, out, wait) in [([3, 1, 1], X, 0), ([1, 3, 1], Y, 3)] {
@@ -60,7 +60,7 @@ fn whole_packets_take_the_times_of_their_flits() {
     }
 }
 
-/// The crossbars of all grains: flits, packets in time, packets where cycles have no length.
+/// A crossbar of each grain: flits, timed packets, untimed packets.
 fn grains() -> [Crossbar; 3] {
     let [flits, timed, free] = [(); 3].map(|()| crossbar());
     [
@@ -70,12 +70,12 @@ fn grains() -> [Crossbar; 3] {
     ]
 }
 
-/// A packet that may come in by `port`, of a kind and to a place that are drawn.
+/// A random packet that may arrive by `port`.
 fn drawn(rng: &mut Rng, port: usize) -> (usize, Vec<u64>) {
     let commands = [Command::Put8, Command::Put1, Command::Get1, Command::Done];
     let command = commands[rng.below(4) as usize];
     let mut to = [0; 3].map(|_| 1 + rng.below(3) as u8);
-    // A packet that comes in +X from -X goes on in +X at most, and so on: ways are minimal.
+    // Paths are minimal: a packet that arrived in +X can only go on in +X, and so on.
     to[port % 3] = 1 + rng.below(2) as u8;
     let is_adaptive = rng.chance(1, 2);
     let vc = match command.is_response() {
@@ -85,7 +85,7 @@ fn drawn(rng: &mut Rng, port: usize) -> (usize, Vec<u64>) {
     (vc, packet(command, tag(to, is_adaptive)))
 }
 
-/// Where packets leave that meet nobody, and how, does not depend on the grain.
+/// Without contention, the grain does not affect where and how packets leave.
 #[test]
 fn every_grain_takes_the_same_ways() {
     let mut crossbars = grains();
@@ -97,7 +97,8 @@ fn every_grain_takes_the_same_ways() {
         let each = crossbars.iter_mut().zip(&mut benches);
         let sent = each.map(|(crossbar, bench)| {
             bench.credits = Bench::default().credits;
-            // The packet before has left the wires: a whole one has them for its flits' time.
+            // Wait until the packet before has left the wires: a whole packet holds them for the
+            // time of its flits.
             crossbar.rest_until(crossbar.cycle() + 10);
             give(bench, crossbar, (port, vc), &words);
             crossbar.run(bench);
@@ -120,9 +121,9 @@ fn every_grain_takes_the_same_ways() {
     }
 }
 
-/// Under load packets meet others than flit by flit, and may take the other of their two channels:
-/// all of them leave, whole, those of one channel in their order, and about as many go straight
-/// through or adapt.
+/// Under load, packets contend with others than flit by flit, and may take the other of their two
+/// channels. Still all of them leave, whole, those of one channel in order, and about as many go
+/// straight through or adapt.
 #[test]
 fn every_grain_carries_the_same_packets_under_load() {
     for seed in 0..20 {
