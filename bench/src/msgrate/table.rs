@@ -8,7 +8,7 @@ use super::Fates;
 use super::outcome::{RateResult, why_refused};
 use super::plan::Plan;
 
-/// Targets that are named in a line.
+/// Most targets named in a line.
 const MOST_NAMED: usize = 16;
 
 const COLUMNS: TextColumns<'_> = TextColumns {
@@ -147,7 +147,7 @@ pub fn verdict(outcome: &RateResult) -> String {
     lines.join("\n")
 }
 
-/// Which processes the host did not run for a while, and how loaded it is. `None` if all of them ran.
+/// The processes that did not run for a while, and the load of the host. `None` if all of them ran.
 pub fn standstills(fates: &Fates) -> Option<String> {
     let (name, most) = fates.stood_still_ms.iter().max_by_key(|(_, ms)| *ms)?;
     Some(format!(
@@ -158,7 +158,7 @@ pub fn standstills(fates: &Fates) -> Option<String> {
     ))
 }
 
-/// Why more was lost than timed out, if more was.
+/// The causes of losses beyond the timed-out messages, if there are any.
 fn beyond_time_outs(outcome: &RateResult) -> Option<String> {
     let mut left = outcome.lost.saturating_sub(outcome.timed_out);
     if left == 0 {
@@ -191,7 +191,7 @@ fn beyond_time_outs(outcome: &RateResult) -> Option<String> {
     ))
 }
 
-/// Targets that did not answer, with the most messages first.
+/// Targets that did not answer, most messages first.
 fn unanswered(outcome: &RateResult) -> Option<String> {
     let mut all: Vec<_> = outcome.unanswered.iter().collect();
     all.sort_by_key(|one| std::cmp::Reverse(one.messages));
