@@ -125,7 +125,7 @@ pub fn verdict(outcome: &RateResult) -> String {
         (&fates.processes_stopped, "stood still meanwhile"),
         (
             &fates.links_given_up,
-            "links given up meanwhile (`give_up_ms`), what was on them lost, at",
+            "links given up during the run (`give_up_ms`), losing what they carried, at",
         ),
         (
             &fates.uncounted,
@@ -174,12 +174,9 @@ fn beyond_time_outs(outcome: &RateResult) -> Option<String> {
         (refused, "were refused"),
         (
             unknown,
-            "had not ended when their source did, or was given up",
+            "had not ended when their source ended or was given up",
         ),
-        (
-            left,
-            "were acknowledged, and their target has not counted them",
-        ),
+        (left, "were acknowledged but not counted by their target"),
     ];
     let causes = causes.iter().filter(|(count, _)| *count > 0);
     let causes: Vec<_> = causes
@@ -321,7 +318,7 @@ mod tests {
             "died meanwhile: r1-0",
             "died and were started again meanwhile: nic5",
             "stood still meanwhile: nic6",
-            "links given up meanwhile (`give_up_ms`), what was on them lost, at: r1-0:3, nic6:0",
+            "links given up during the run (`give_up_ms`), losing what they carried, at: r1-0:3, nic6:0",
             "frames and packets sent again are counted without (what came to them counts as dropped): \
              nic5, nic6, r1-0",
             "what is not known to have arrived counts as lost, at: nic5",
@@ -345,7 +342,7 @@ mod tests {
         };
         let text = verdict(&lost);
         for line in [
-            "of those lost beyond time-outs, 3 were refused, 4 had not ended when their source did, or was given up",
+            "of those lost beyond time-outs, 3 were refused, 4 had not ended when their source ended or was given up",
             "did not answer in time: nic5 (1463 messages)",
         ] {
             assert!(text.lines().any(|found| found == line), "{line}\n{text}");
