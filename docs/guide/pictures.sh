@@ -57,7 +57,7 @@ topologies() {
 }
 
 sweeps() {
-    local sweep=(phitwire sim aries-9x1x4x2 --routing "minimal,adaptive0,valiant" --warmup 2000 --measure 2000)
+    local sweep=(phitwire sim aries-9x1x4x2 --routing "minimal,adaptive0,valiant" --warmup 3000 --measure 6000)
     "${sweep[@]}" --traffic group-adversarial --load 0.05..0.5:0.05 --plot "$out/sweep-adversarial.svg" >/dev/null
     "${sweep[@]}" --traffic uniform --load 0.1..0.9:0.1 --plot "$out/sweep-uniform.svg" >/dev/null
 }

@@ -14,8 +14,10 @@ use crate::catalogue::Machine;
 use crate::link::Glance;
 use crate::net::{self, Effort, Family, Files, Generated, Network, Problems, Read};
 
-/// The machines, the one that is meant where a description names none first.
-pub const MACHINES: &[&Machine] = &[
+/// The machines. The first is meant where a description names none.
+///
+/// A static, so that what it refers to is compiled once and not in every crate that uses it.
+pub static MACHINES: &[&Machine] = &[
     &blackwidow::MACHINE,
     &aries::MACHINE,
     &t3e::MACHINE,
@@ -24,7 +26,7 @@ pub const MACHINES: &[&Machine] = &[
 ];
 
 /// The networks of all machines.
-pub const FAMILIES: [Family; MACHINES.len()] = {
+pub static FAMILIES: [Family; MACHINES.len()] = {
     let mut families = [MACHINES[0].networks; MACHINES.len()];
     let mut next = 1;
     while next < MACHINES.len() {

@@ -28,6 +28,8 @@ import time
 from pathlib import Path
 
 NUMBER = r"\d[\d,.']*"
+# What `msgrate` says of a host that is too busy, on standard error: it depends on the host and not on the page.
+BUSY_HOST = re.compile(r"\d+ process(?:es)? did not run for more than 50 ms at a time, ")
 UNIT = r"(?:[ ]?(?:[numµk]?s|[kMGT]?i?B|[kMG]|[kMG]b/s|KiB|MiB|GiB)(?![\w/]))"
 
 
@@ -272,6 +274,7 @@ class Page:
             shown = [line for line in shown if not re.fullmatch(r"\[\d+\] \d+", line)]
         while True:
             printed = self.theirs(file.read_text(errors="replace")).splitlines()
+            printed = [line for line in printed if not BUSY_HOST.match(line)]
             # How far a long run is, is told after ten seconds: on a busy machine.
             printed = [line for line in printed if line.strip() and not re.match(r"phitwire [a-z]+: \d+ s, ", line)]
             place = None if is_free else fits(shown, printed)

@@ -125,35 +125,37 @@ starts_without() {
     rate_case "$what: what has started so works" 100 --seconds 0.3
 }
 
-for machine in pair aries-pair; do
-    for kind in udp ethernet; do
-        what="$machine, $kind"
-        # A dragonfly gives up what is on a silent link: its requests time out before messages flow again.
-        t_topology "$T_SCRATCH/$machine.toml" "$machine" request_timeout_ms=5000
-        t_up "dead_$kind" "$T_SCRATCH/$machine.toml" --link "$kind"
-        IFS=$'\t' read -r id router far_if near_address far_address < <(phw_find_links "$LAB" nic0 | awk -F '\t' -v OFS='\t' '
-            $2 == "nic0" { print $1, $4, $7, $8, $9 }
-            $4 == "nic0" { print $1, $2, $6, $9, $8 }')
-        near=$(phw_netns "$LAB" nic0) far=$(phw_netns "$LAB" "$router") near_if=p0
-        pids=$(phw_node_pid "$LAB" nic0; phw_node_pid "$LAB" "$router")
-        # A background job of a shell ignores SIGINT unless told otherwise.
-        env --default-signal=INT "$PHITWIRE_BIN_DIR/phitwire-msgrate" --lab "$LAB" --json --seconds 90 --window 16 \
-            >"$T_SCRATCH/all.json" 2>"$T_SCRATCH/all.json.err" &
-        runner=$!
-        check "$what: messages flow" flows nic0
-        deaths "$what"
-        [[ $kind == ethernet ]] || forbidden "$what"
-        silence "$what" "$id"
-        check "$what: messages flow in the end" flows nic0
-        check "$what: what was sent again is shown" test "$(t_ctl nic0 links --json | jq '.[0].resent')" -gt 0
-        check "$what: and since when nothing was heard" test "$(t_ctl nic0 links --json | jq '.[0].heard_ms')" -lt 5000
-        kill -INT "$runner"
-        settled "$runner"
-        check "$what: nothing was doubled, damaged or out of order" honest "$T_SCRATCH/all.json"
-        check "$what: the processes are the same as before" test "$pids" = "$(phw_node_pid "$LAB" nic0; phw_node_pid "$LAB" "$router")"
-        check "$what: their logs are short ($(log_of nic0 | wc -l) lines)" test "$(log_of nic0 | wc -l)" -lt 80
-        starts_without "$what"
-        "$PHW_SCRIPTS/down.sh" --lab "$LAB"
-        check "$what: nothing is left" nothing_left "$LAB"
-    done
+# Each machine and each kind of link once; with --long all four.
+runs=("pair ethernet" "aries-pair udp")
+[[ ${PHITWIRE_LONG:-0} == 0 ]] || runs+=("pair udp" "aries-pair ethernet")
+for run in "${runs[@]}"; do
+    read -r machine kind <<<"$run"
+    what="$machine, $kind"
+    # A dragonfly gives up what is on a silent link: its requests time out before messages flow again.
+    t_topology "$T_SCRATCH/$machine.toml" "$machine" request_timeout_ms=5000
+    t_up "dead_$kind" "$T_SCRATCH/$machine.toml" --link "$kind"
+    IFS=$'\t' read -r id router far_if near_address far_address < <(phw_find_links "$LAB" nic0 | awk -F '\t' -v OFS='\t' '
+        $2 == "nic0" { print $1, $4, $7, $8, $9 }
+        $4 == "nic0" { print $1, $2, $6, $9, $8 }')
+    near=$(phw_netns "$LAB" nic0) far=$(phw_netns "$LAB" "$router") near_if=p0
+    pids=$(phw_node_pid "$LAB" nic0; phw_node_pid "$LAB" "$router")
+    # A background job of a shell ignores SIGINT unless told otherwise.
+    env --default-signal=INT "$PHITWIRE_BIN_DIR/phitwire-msgrate" --lab "$LAB" --json --seconds 90 --window 16 \
+        >"$T_SCRATCH/all.json" 2>"$T_SCRATCH/all.json.err" &
+    runner=$!
+    check "$what: messages flow" flows nic0
+    deaths "$what"
+    [[ $kind == ethernet ]] || forbidden "$what"
+    silence "$what" "$id"
+    check "$what: messages flow in the end" flows nic0
+    check "$what: what was sent again is shown" test "$(t_ctl nic0 links --json | jq '.[0].resent')" -gt 0
+    check "$what: and since when nothing was heard" test "$(t_ctl nic0 links --json | jq '.[0].heard_ms')" -lt 5000
+    kill -INT "$runner"
+    settled "$runner"
+    check "$what: nothing was doubled, damaged or out of order" honest "$T_SCRATCH/all.json"
+    check "$what: the processes are the same as before" test "$pids" = "$(phw_node_pid "$LAB" nic0; phw_node_pid "$LAB" "$router")"
+    check "$what: their logs are short ($(log_of nic0 | wc -l) lines)" test "$(log_of nic0 | wc -l)" -lt 80
+    starts_without "$what"
+    "$PHW_SCRIPTS/down.sh" --lab "$LAB"
+    check "$what: nothing is left" nothing_left "$LAB"
 done

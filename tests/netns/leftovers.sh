@@ -10,8 +10,10 @@ up=$PHW_SCRIPTS/up.sh down=$PHW_SCRIPTS/down.sh status=$PHW_SCRIPTS/status.sh
 stays_away() { nothing_left "$1" && sleep 0.5 && nothing_left "$1"; }
 
 # SIGKILL finds up.sh making the directory, namespaces and links, starting processes, and waiting for links.
+delays=(0.02 0.15 0.35 0.7)
+[[ ${PHITWIRE_LONG:-0} == 0 ]] || delays+=(0.08 0.25 0.5 1)
 for mode in '' --loopback; do
-    for delay in 0.02 0.08 0.15 0.25 0.35 0.5 0.7 1; do
+    for delay in "${delays[@]}"; do
         t_lab killed
         # shellcheck disable=SC2086  # none or one
         "$up" quickstart --lab "$LAB" $mode 2>/dev/null &

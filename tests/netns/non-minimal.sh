@@ -5,7 +5,7 @@
 # A router takes its decisions from queues, and queues come from rates: links and routers must be slowed down alike, hence a
 # paced clock. At one emulated nanosecond in 200 us a busy router wakes up 4,375 times a second, and the lab takes 0.4 to 0.9 of
 # a core; at 100 us it takes up to 1.3. Whether it keeps up is judged in each run, and a lab that does not fails it. What
-# remains different, and what it makes of the share: docs/guide/src/results.md, "Live and in virtual time".
+# remains different: docs/next.md, item 18.
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces

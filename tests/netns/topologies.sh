@@ -1,11 +1,15 @@
 #!/usr/bin/env bash
-# Every ready topology comes up and moves messages, each exactly once, between all its processors.
+# Every ready topology comes up and moves messages, each exactly once, between all its processors. Those that other tests
+# bring up are left to them, unless PHITWIRE_LONG=1.
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces
 
 for file in "$PHW_SCRIPTS"/topologies/*.toml; do
     name=$(basename "$file" .toml)
+    if [[ ${PHITWIRE_LONG:-0} == 0 ]] && grep -qE "(t_up|one_machine) [^ ]+ $name( |\$)" "${0%/*}"/[!t]*.sh; then
+        continue
+    fi
     t_up "ready${#T_LABS[@]}" "$name" --timeout 60
     rate_case "$name: $(awk -F '\t' '$1 == "node" { n[$3]++ } END { print n["nic"], "processors,", n["router"], "chips" }' \
         "$(phw_lab_dir "$LAB")/plan.tsv"): puts" 500 --seconds 1 --window 64

@@ -17,7 +17,7 @@ use crate::catalogue::{Machine, Simulation};
 use crate::net::Family;
 
 /// What the commands know of it.
-pub const MACHINE: Machine = Machine {
+pub static MACHINE: Machine = Machine {
     soak: &soak::FAMILIES,
     generators: &[network::GENERATOR],
     simulation: Some(Simulation::of::<cycle::RingModel>()),

@@ -185,7 +185,8 @@ fn cases() -> Vec<Case> {
             report,
             ranges(&[1..3]),
         );
-        // Two arrive along X, and three by each of two neighbours along Y.
+        // Each of four neighbours sends its own packets and forwards those of two of the other four
+        // nodes, which have two paths each.
         let report = run::<T3e>(&t3e([3, 3, 1]), &config, &options, links);
         let name = format!("t3e, {links}, 8 at an output");
         add(name, report, ranges(&[1..3, 3..9]));
@@ -203,7 +204,8 @@ fn equal_flows_at_one_output_are_served_equally() {
     {
         for (least, most, jain) in shares(&report, &groups) {
             println!("{name}: least {least:.4}, most {most:.4}, Jain {jain:.4}");
-            // Not explained yet (`docs/next.md`, "The third machine"): a torus reaches less.
+            // A group has nodes with one path and nodes with two, which get twice as much
+            // (`docs/guide/src/results.md`, "Fairness").
             let least_jain = if name.starts_with("t3e") && name.contains("8 at") {
                 0.9
             } else {

@@ -150,10 +150,13 @@ pub fn verdict(outcome: &RateResult) -> String {
 /// The processes that did not run for a while, and the load of the host. `None` if all of them ran.
 pub fn standstills(fates: &Fates) -> Option<String> {
     let (name, most) = fates.stood_still_ms.iter().max_by_key(|(_, ms)| *ms)?;
+    let processes = match fates.stood_still_ms.len() {
+        1 => "1 process".to_owned(),
+        count => format!("{count} processes"),
+    };
     Some(format!(
-        "{} processes did not run for more than 50 ms at a time, {name} for {most} ms in all: the \
+        "{processes} did not run for more than 50 ms at a time, {name} for {most} ms in all: the \
          host stood still or is overloaded{}",
-        fates.stood_still_ms.len(),
         overload()
     ))
 }

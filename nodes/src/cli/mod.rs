@@ -42,7 +42,9 @@ use std::process::ExitCode;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use miette::{IntoDiagnostic, WrapErr};
 use phitwire::net::harmless;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::description::open as read_network;
 use crate::output;
@@ -143,14 +145,16 @@ pub fn main(tools: &[Tool]) -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return refuse(&error),
     };
-    let filter = EnvFilter::try_from_env("PHITWIRE_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let named: Option<Targets> = std::env::var("PHITWIRE_LOG")
+        .ok()
+        .and_then(|levels| levels.parse().ok());
+    let filter = named.unwrap_or_else(|| Targets::new().with_default(LevelFilter::INFO));
+    let log = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal() && colours_are_wanted())
-        // Of a standard error that nobody reads, there is nobody to tell.
-        .log_internal_errors(false)
-        .init();
+        // A standard error that is closed is not worth a message.
+        .log_internal_errors(false);
+    tracing_subscriber::registry().with(log).with(filter).init();
     let result = match cli.command {
         Command::Run(args) => run::run(args),
         Command::Ctl(args) => ctl::run(args),

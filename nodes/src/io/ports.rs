@@ -198,10 +198,14 @@ impl Ports {
         self.batch.room(header, limit)
     }
 
-    /// Adds the frame in the room to the batch.
+    /// Adds the frame in the room to the batch. A port without its interface sends nothing: the
+    /// kernel would give its socket an address of its own choice, and never the right one again.
     pub fn queue(&mut self, port: PortId, bytes: usize) {
         if let Some(index) = self.index(port) {
             let socket = &self.sockets[index];
+            if socket.is_detached() {
+                return self.fail(port, 1, Errno::ENETDOWN);
+            }
             let may_segment = self.segmentation & 1 << port != 0 && socket.may_segment();
             self.batch.push(port, socket.header(), bytes, may_segment);
         }

@@ -41,7 +41,7 @@ pub fn find(name: &str) -> miette::Result<Box<dyn Network>> {
         return generated.map_err(|error| miette!("{error}").wrap_err(Shown(name).to_string()));
     }
     let names: Vec<&str> = all().map(|(name, _)| *name).collect();
-    let others = machine::FAMILIES.map(|family| family.names);
+    let others = machine::FAMILIES.each_ref().map(|family| family.names);
     Err(miette!(
         help = format!(
             "ready ones: {}; or {}",

@@ -36,7 +36,7 @@ use crate::catalogue::{Machine, Simulation};
 use crate::net::Family;
 
 /// What the commands know of it.
-pub const MACHINE: Machine = Machine {
+pub static MACHINE: Machine = Machine {
     generators: &[topology::GENERATOR],
     tables: reproduce::TABLES,
     ready: topology::READY,

@@ -22,7 +22,7 @@ use crate::net::Family;
 pub const CYCLE_PS: u64 = 13_333;
 
 /// What the commands know of it.
-pub const MACHINE: Machine = Machine {
+pub static MACHINE: Machine = Machine {
     generators: &[topology::GENERATOR],
     simulation: Some(Simulation::of::<cycle::T3e>()),
     tables: reproduce::TABLES,

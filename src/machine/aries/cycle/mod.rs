@@ -5,7 +5,7 @@
 //! A link carries one flit per cycle of 1.143 ns; in every tenth cycle a router's port sends none,
 //! since a set of ten flits has nine of data (white paper, "Aries Router"). Where a description
 //! gives lanes 12.5 Gb/s, a port sends 45 flits in 56 cycles. A NIC's link carries 64 flits in 25
-//! cycles ([`Pace::NIC`]). Latencies are whole sets, so that the loads which the tenth flits carry
+//! cycles (`Pace::NIC`). Latencies are whole sets, so that the loads which the tenth flits carry
 //! every ten cycles stay in step: [`AriesOptions::link_cycles`].
 //!
 //! # Windows

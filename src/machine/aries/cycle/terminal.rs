@@ -218,7 +218,7 @@ impl Terminal {
         sent
     }
 
-    /// Begins the next packet, in the first slot of [`Pace::NIC`] at or after `from` in which a
+    /// Begins the next packet, in the first slot of `Pace::NIC` at or after `from` in which a
     /// packet is there and can be sent. `None` if the window has no such slot.
     fn begin(
         &mut self,

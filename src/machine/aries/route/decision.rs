@@ -4,9 +4,10 @@
 //! A way has at most three parts, each minimal inside a group, green before black: *up* to a random
 //! intermediate router (the *root*, only on non-minimal ways), and down from there. Nothing in the
 //! packet names the root: every router on the way up draws the next step, and one that draws "stay"
-//! twice is the root. The class of the virtual channel (0 to 3) says which part of the way a packet
-//! is on; classes only grow along a way, and within a class come green, black and blue links in
-//! this order, so no cycle of channels can wait for itself.
+//! twice is the root; an adaptive packet draws no "stay" on its way to a root, loads decide. The
+//! class of the virtual channel (0 to 3) says which part of the way a packet is on; classes only
+//! grow along a way, and within a class come green, black and blue links in this order, so no cycle
+//! of channels can wait for itself.
 //!
 //! [`Routes::choose`] is the decision of a tile for one packet; [`Routes::ways`] is every decision
 //! that it could ever take, for checks.

@@ -3,8 +3,8 @@
 use phitwire_framing::aries::flit::{Head, Routing};
 
 use super::{Decision, End, Intent, Loads, Part, Routes, Step, Up, Way};
-use crate::machine::aries::draws::{Draws, HashDraws, NoLoads, count, nth, pick_port};
-use crate::machine::aries::registers::ModeBias;
+use crate::machine::aries::route::draws::{Draws, HashDraws, NoLoads, count, nth, pick_port};
+use crate::machine::aries::route::registers::ModeBias;
 use crate::rng::{Rng, spread};
 
 impl Routes {

@@ -49,7 +49,8 @@ impl PortKind {
 /// The tables differ by the kind of the port by which a packet came in ("each tile has four sets of
 /// route tables"): that is what keeps green before black. Minimal entries lead to the destination.
 /// Non-minimal entries lead one hop on the way "up" to a random intermediate router, the *root*; a
-/// root is reached where the entry is empty or where `stay` is drawn.
+/// root is reached where the entry is empty or where "stay" is drawn; an adaptive packet, which draws
+/// no "stay" on the way to a root, makes the first router its root whose way down costs no more.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RouteTables {
@@ -156,7 +157,7 @@ impl AriesRegisters {
     /// [`bias`](Self::bias) of the four modes: none, growing along the path, small, large. The
     /// modes are public, their numbers are not. Loads are 0 to 15. A small bias is worth a few
     /// waiting packets; a large one lets a minimal path fill up before another is taken.
-    /// `docs/guide/src/results.md` has the curves by which they were chosen.
+    /// `docs/guide/src/results.md` has what each mode accepts.
     pub const BIAS: [ModeBias; 4] = [mode(0, 0, 0), mode(0, 0, 5), mode(0, 4, 0), mode(0, 8, 0)];
 }
 

@@ -265,7 +265,7 @@ impl<I: Items> Tiles<I> {
         self.free_later(cycles, OUTPUT_FREE + output);
     }
 
-    /// Passes an item between a NIC and Netlink (`way`: 0 in, 1 out), from `slot` of [`Pace::NIC`]
+    /// Passes an item between a NIC and Netlink (`way`: 0 in, 1 out), from `slot` of `Pace::NIC`
     /// on. Returns the slot after it.
     #[inline]
     pub(super) fn passes_nic(&mut self, way: usize, nic: usize, slot: u64, flits: u8) -> u64 {

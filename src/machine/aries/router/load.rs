@@ -38,8 +38,7 @@ pub struct LoadSteps {
 
 impl LoadSteps {
     /// Those of the chip. The far end is graded over the whole of its input buffer of 1,024 flits;
-    /// a packet of 14 flits that leaves is one step at the near end. `docs/guide/src/results.md` has the
-    /// other combinations that were tried.
+    /// a packet of 14 flits that leaves is one step at the near end.
     pub const PAPER: Self = Self {
         near: 10,
         far: 64,

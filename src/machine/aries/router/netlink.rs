@@ -3,7 +3,7 @@
 //!
 //! NICs 0 and 1 share the first four processor tiles, NICs 2 and 3 the others. A NIC's packets go
 //! to the tile of its pair with the emptiest input queue, packet by packet. The four tiles carry
-//! four flits per cycle and a NIC sends up to 2.56 ([`Pace::NIC`]), so one NIC exceeds its share of
+//! four flits per cycle and a NIC sends up to 2.56 (`Pace::NIC`), so one NIC exceeds its share of
 //! two while the other is quiet. Where both wait for room, the least recently granted goes first,
 //! requests and responses apart. An ordered packet goes to the tile that its flow's hash selects,
 //! so that nothing overtakes it. Towards the NICs every tile has a queue for two packets, from
@@ -81,7 +81,7 @@ pub(super) struct Netlink {
     outputs: [TileOutput; PROCESSOR_TILES],
     /// The NIC of each pair that begins first where both can, for requests and for responses.
     first: [[u8; 2]; NICS / 2],
-    /// First slot of [`Pace::NIC`] in which the path from or to each NIC is free.
+    /// First slot of `Pace::NIC` in which the path from or to each NIC is free.
     free: [[u64; NICS]; 2],
     /// The tile (0 to 7) whose packet each NIC is taking, and how many flits of it are to come.
     serving: [(u8, u8); NICS],

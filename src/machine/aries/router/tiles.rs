@@ -39,7 +39,7 @@ use crate::trace::Watch;
 /// The router core's view of its links: input queues on one side, output port logic on the other.
 ///
 /// `port` is below [`PORTS`] and `vc` below [`VCS`]. Network ports (0 to 39) are read and written
-/// at most once per cycle, NIC ports (40 to 43) as often as [`Pace::NIC`](super::pace::Pace::NIC)
+/// at most once per cycle, NIC ports (40 to 43) as often as `Pace::NIC`
 /// has slots.
 pub trait Ports {
     /// The flit at the front of an input queue.

@@ -7,7 +7,8 @@ use crate::machine::blackwidow::route::registers::{
 };
 use crate::net::{End, Link, NodeRef, PortSet, Settings, Shown};
 
-/// Destinations that the 15-bit field of a head phit can name (paper, section 5.1).
+/// Destinations that 15 bits can name, the width of location and mask of root detect (BlackWidow sec.
+/// 5.1).
 pub const MAX_PROCESSORS: u32 = 1 << 15;
 /// Slices at most: a processor has four injection ports (paper, section 2.2).
 pub const MAX_SLICES: u8 = 4;

@@ -37,8 +37,8 @@ pub struct RouterRegisters {
     pub table: LookUpTable,
     /// The logical "who am I": the number of its processor.
     pub processor: u16,
-    /// Ports that nothing comes or goes by, one bit each: the nodes behind them are isolated (paper,
-    /// section 9).
+    /// Ports that no requests and responses come or go by, one bit each: the nodes behind them are
+    /// isolated (T3E sec. 9). Maintenance packets and barrier messages pass.
     pub cut_off: u8,
     /// What the ends of ways are called.
     pub names: Arc<Names>,
