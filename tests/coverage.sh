@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Checks docs/guide/src/paper-coverage.md: every entry says where it runs and names code and a test (or says why
-# there is none), every file and item named exists, and every test named is a test of the file it is said to be in: a
-# function right after #[test], or a case that is listed as one; not just one of that name. Of an entry that runs,
-# code that a `main` reaches mentions each item named (tests/reachable.py); of one that only tests run, none.
+# Checks docs/guide/src/paper-coverage.md. Every entry says where it runs and names code and a test, or says why there
+# is none. Every named file and item exists, and every named test is one of its file: a function right after #[test] or
+# a listed case. If an entry runs, a `main` must reach each of its items (tests/reachable.py); if only tests run it, no
+# binary may.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # is_test FILE NAME: other attributes, and the comment of the function, may stand between.
@@ -18,8 +18,8 @@ is_test() {
 is_case() {
   grep -qE "^pub(\(crate\))? fn $2<" "$1" && grep -qE "^ +$2\$" "$(dirname "$1")/mod.rs"
 }
-# entries FILE: `- **PARAGRAPH** what it says` with `  - runs: ...`, `  - code: ...` and `  - test: ...` below, wrapped or not, as a row of
-# "PARAGRAPH|RUNS|CODE|TEST" each. A part that is missing is empty.
+# entries FILE: turns each `- **PARAGRAPH** ...` with its `  - runs: ...`, `  - code: ...` and `  - test: ...`, wrapped
+# or not, into a row "PARAGRAPH|RUNS|CODE|TEST". A missing part is empty.
 entries() {
   awk '
     function told() { if (paragraph != "") print paragraph "|" part["runs"] "|" part["code"] "|" part["test"]; paragraph = ""; delete part }
@@ -29,13 +29,13 @@ entries() {
     /^(#|$)/ { told() }
     END { told() }' "$1"
 }
-# marks RUNS: what it says without the remarks in brackets, one mark a line.
+# marks RUNS: its marks without the remarks in brackets, one a line.
 marks() {
   sed -E 's/\([^)]*\)//g; s/, */\n/g' <<<"$1" | sed -E 's/^ +//; s/ +$//'
 }
 declare -A reach
 while read -r how item; do reach[$item]=$how; done < <(python3 tests/reachable.py)
-# judge_item PARAGRAPH RUNS FILE::NAME: the item is there, and reached if and only if it runs.
+# judge_item PARAGRAPH RUNS FILE::NAME: the item exists, and is reached if and only if it runs.
 judge_item() {
   case ${reach[$3]-} in
     '') complain "$1 names $3, which is not an item of that file" ;;
@@ -43,7 +43,7 @@ judge_item() {
     reached) [ "$2" != "test only" ] || complain "$1 is for tests only, and a binary may reach $3" ;;
   esac
 }
-# judge PARAGRAPH RUNS CODE: the marks are known, alone where they have to be, and agree with the code.
+# judge PARAGRAPH RUNS CODE: the marks are known, stand alone where they must, and agree with the code.
 judge() {
   local mark all runs=0 items=0 name
   all=$(marks "$2")
@@ -63,7 +63,7 @@ judge() {
   [[ $all != absent || $3 == *"not built"* ]] || complain "$1 is absent, and its code is not 'not built'"
   [[ $all != none || $3 =~ ^\ *none ]] || complain "$1 has nothing to build, and its code is not 'none'"
 }
-# check PAGE: complains about each entry that is not as it has to be.
+# check PAGE: complains about each faulty entry.
 check() {
   page=$1 failed=0 rows=0
   local paragraph runs code test cell name file
@@ -95,7 +95,7 @@ result=$failed
 # Each kind of mistake, made in a copy of the first entries, is found, and nothing else is.
 copy=$(mktemp)
 trap 'rm -f -- "$copy"' EXIT
-# told WORDS SED: the entries edited so have one complaint, with these words.
+# told WORDS SED: after this edit the entries get exactly one complaint, which contains WORDS.
 told() {
   local words=$1 found
   sed '/^- \*\*4.2 /,$d' docs/guide/src/paper-coverage.md | sed "$2" >"$copy"

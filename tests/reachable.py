@@ -36,7 +36,7 @@ def tokens(text):
 
 
 def end_of(toks, at, opening="{", closing="}"):
-    """The index behind the bracket that closes the one at `at`."""
+    """The index after the bracket that closes the one at `at`."""
     depth = 0
     for i in range(at, len(toks)):
         depth += (toks[i] == opening) - (toks[i] == closing)
@@ -50,7 +50,7 @@ def is_test(attribute):
 
 
 def item_end(toks, at):
-    """The index behind what begins at `at`: an item with its body, a statement, or a field with its comma."""
+    """The index after the item, statement, or field with its comma that begins at `at`."""
     first = at
     while toks[first] in MODIFIERS:
         first = end_of(toks, first + 1, "(", ")") if toks[first + 1] == "(" else first + 1
@@ -64,7 +64,7 @@ def item_end(toks, at):
 
 
 def without_tests(toks):
-    """What is compiled without tests, and the modules in other files that only tests have."""
+    """The tokens that are compiled without tests, and the out-of-line modules that only tests have."""
     kept, only_tests, at = [], [], 0
     while at < len(toks):
         if toks[at] == "#" and at + 1 < len(toks) and toks[at + 1] in "[!":
@@ -82,7 +82,7 @@ def without_tests(toks):
                     only_tests.append((path, toks[stop - 2]))
                 at = stop
             else:
-                # What attributes mention is mentioned, such as `value_parser = parse_loads`.
+                # Names in attributes count as mentioned, such as `value_parser = parse_loads`.
                 kept += [t for t in toks[bracket + 1 : end - 1] if NAME.match(t) and t not in ITEMS]
                 at = end
             continue
@@ -92,7 +92,7 @@ def without_tests(toks):
 
 
 def read(root):
-    """Tokens by file, without tests and the files of test modules."""
+    """Tokens by file, without tests and without the files of test modules."""
     by_file, gone = {}, []
     for file in files(root):
         kept, only_tests = without_tests(tokens(open(file, encoding="utf-8").read()))
@@ -112,9 +112,9 @@ def read(root):
 
 
 def uses(toks):
-    """(function or None, names it mentions) of a file, and the names of what it defines."""
+    """(function or None, mentioned name) pairs of a file, and the names that it defines."""
     mentions, defined = [], []
-    # What encloses the current token: (depth of its body, the function or None if it is no function).
+    # The scopes around the current token: (depth of the body, the function or None for other items).
     stack, depth, pending, at, in_trait = [], 0, None, 0, False
     current = lambda: stack[-1][1] if stack else None
     while at < len(toks):
@@ -156,7 +156,7 @@ def uses(toks):
 
 
 def items(root):
-    """(whether it is reached, file, name) of all that is defined outside tests."""
+    """(is reached, file, name) of every item defined outside tests."""
     by_function, defined = {}, set()
     reached, todo = {"main"}, ["main"]
     for file, toks in read(root).items():

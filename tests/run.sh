@@ -7,18 +7,18 @@
 #   docs        cargo doc, warnings are errors
 #   cargo       cargo test: unit, property, golden, fuzz-corpus and documentation tests
 #   shell       shellcheck over all scripts
-#   netns       tests/netns: real processes in real namespaces on this kernel, three files at a time, what measures alone
+#   netns       tests/netns: real processes in real namespaces on this kernel, three files at a time; measuring files run alone
 #   netem       all machines under real tc netem, in user-mode Linux where this kernel has none; with --long also ip.sh
 # A file of tests/netns may be named instead of a part: tests/run.sh tests/netns/cut.sh
 # One build, with debug assertions and overflow checks, serves both cargo's tests and the processes of labs.
-# Tests of namespaces leave processors idle: clippy, docs and the rest of what cargo builds run beside them, where both are
-# wanted, and are reported after them; netem runs beside netns, too, and scripts are checked beside the first build.
+# Namespace tests leave processors idle: clippy, docs and the other cargo builds, where wanted, run beside them and are
+# reported after them; netem runs beside netns, too, and scripts are checked beside the first build.
 #
-# --long (or PHITWIRE_LONG=1) adds what repeats in kind: the loss test for 60 s per link kind, all machines under all that netem
-# has and on both kinds of links, attacks on both machines on both kinds of links with four times the frames, suites of MPI,
-# the guide as a book, and programs on the fabric under netem.
-# A case that fails beside others and passes in a second run of its file, alone, is flaky, which is a defect: the end names it.
-# The cases of the first run are numbered and not counted. More than two flaky files fail the run.
+# --long (or PHITWIRE_LONG=1) adds repetitions: the loss test for 60 s per link kind, all machines under every netem
+# impairment on both kinds of links, attacks on both machines on both kinds of links with four times the frames, MPI
+# suites, the guide as a book, and programs on the fabric under netem.
+# A case that fails beside others and passes in a second run of its file, alone, is flaky, which is a defect: the end
+# names it. The cases of the first run are numbered but not counted. More than two flaky files fail the run.
 # Each case prints a TAP line, each part its time. Status 0 only when nothing failed and every skip has its reason.
 # shellcheck source=../netns-scripts/lib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/../netns-scripts/lib.sh"
@@ -369,10 +369,10 @@ has_been_tried() {
 # same_name NAME: without what was measured: numbers, and what stands in brackets.
 same_name() { sed -E 's/ *\([^()]*\)//g; s/[0-9.]+/0/g' <<<"$1"; }
 
-# Binaries are built once, as a case of their own. Without them the parts that run them are left out.
+# Binaries are built once, as a case of their own. If that fails, the parts that run them are left out.
 built_binaries() {
     phw_cargo build --workspace --features "$TOY" --lib --bins --example stranger --example reference --locked || return
-    # Here, since tests that run without root have no network. What it comes to, the guide's own test reports.
+    # Fetched here, since tests without root have no network. The guide's own test reports a failure.
     [[ ${PHITWIRE_LONG:-0} == 0 ]] || docs/guide/build.sh --mdbook-only || true
 }
 build() {
@@ -420,7 +420,8 @@ part_netns() {
 attacked=(aries-udp)
 [[ ${PHITWIRE_LONG:-0} == 0 ]] || attacked+=(blackwidow-ethernet blackwidow-udp aries-ethernet)
 
-# One boot of user-mode Linux, which has one CPU, for all machines; with --long a boot for each machine and kind of link, at once.
+# One boot of user-mode Linux, which has one CPU, for all machines; with --long a boot for each machine and kind of
+# link, in parallel.
 netem_runs=(netem-all.sh) netem_pids=() netem_seconds=900
 [[ ${PHITWIRE_LONG:-0} == 0 ]] || {
     netem_runs=("netem-dragonfly.sh udp" "netem-t3e.sh ethernet" "netem.sh ethernet"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What tests/run.sh makes of test files that fail: one that passes its second run is named as flaky, one that fails twice has
-# failed, and of three that fail none is run again. Its tests here are made up.
+# How tests/run.sh treats test files that fail: one that passes its second run is named as flaky, one that fails twice
+# has failed, and if three fail none is run again. The test files here are made up.
 # shellcheck disable=SC2317  # cases are called by name
 set -euo pipefail
 cd "$(dirname -- "${BASH_SOURCE[0]}")/.."
@@ -27,7 +27,7 @@ EOF
     done
     chmod +x "$at"/tests/netns/*.sh
 }
-# ends NAME STATUS LINE: how the tests of a tree end, and what their last line is.
+# ends NAME STATUS LINE: the status with which the tests of a tree end, and their last line.
 ends() {
     local status=0 last
     PHITWIRE_LONG=0 PHITWIRE_BIN_DIR=$scratch "$scratch/$1/tests/run.sh" netns >"$scratch/$1.out" 2>&1 || status=$?

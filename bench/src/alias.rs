@@ -1,6 +1,6 @@
-//! Replaces this process with a tool of the `phitwire` beside it.
+//! Replaces this process with a tool of the `phitwire` binary in the same directory.
 //!
-//! Nothing else is linked in, so that the binary is small.
+//! It links no other library, so that the binary is small.
 
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};

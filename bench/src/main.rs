@@ -1,4 +1,4 @@
-//! The `phitwire` command, whole: what `phitwire-nodes` has, and the tools that measure.
+//! The complete `phitwire` command: that of `phitwire-nodes` and the measuring tools.
 
 use std::process::ExitCode;
 

@@ -166,7 +166,7 @@ impl<N: Driven> Driver<N> {
     /// Reports a standstill of the process before `now` to the node.
     fn note_standstill(&mut self, now: Time) {
         if self.catches_up.is_some() {
-            return; // What is held back is told when that is over.
+            return; // Reported when the pause is over.
         }
         let span = self.attendance.get_mut().take_standstill();
         if span == Span::ZERO {

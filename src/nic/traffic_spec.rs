@@ -62,9 +62,9 @@ pub enum Ways {
     Ordered,
     /// A non-minimal path by hash: ordered for each pair of processors.
     OrderedNonMinimal,
-    /// A minimal way.
+    /// A minimal path.
     Minimal,
-    /// A non-minimal way.
+    /// A non-minimal path.
     Valiant,
     /// A minimal path by a hash that includes the address: ordered for each cache line.
     MinHash,

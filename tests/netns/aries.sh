@@ -58,8 +58,8 @@ is_report() { [[ -s $1 ]] && tail -n 1 "$1" | jq -e "$2" >/dev/null; }
 reroute() { manage --json >"$T_SCRATCH/report.json" && jq -c . "$T_SCRATCH/report.json" >"$T_SCRATCH/report" && none_held; }
 report_is() { is_report "$T_SCRATCH/report" "$1" || { cat "$T_SCRATCH/report"; return 1; }; }
 
-# equal_flows NAME FROM FROM TO: two network interfaces of one router that send all they can to one of another router get
-# equal shares: Jain's index of what each has had done is above 0.99.
+# equal_flows NAME FROM FROM TO: two network interfaces of one router that send at full rate to one of another router
+# get equal shares: Jain's index of their completed requests is above 0.99.
 equal_flows() {
     local name=$1 from=("$2" "$3") to=$4 before after jain
     before=$(done_by "${from[@]}")

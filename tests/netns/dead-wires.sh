@@ -105,7 +105,7 @@ forbidden() {
     check "$what, filter: told once" test "$(log_of nic0 | grep -c 'frames are not sent: a filter')" = 1
 }
 
-# A process that starts while its interface is down or missing waits for it, as one that runs does. It did not start.
+# A process that starts while its interface is down or missing waits for it, like a running one. It used to fail.
 starts_without() {
     local what=$1 node
     ip -n "$near" link set "$near_if" down

@@ -98,8 +98,8 @@ check_fails "a line of 121 columns is told" '121 columns' wide "$T_SCRATCH/wide.
 check "no line of the README and the guide is longer than 120 columns" wide "${texts[@]/#/$PHW_ROOT/}"
 
 status=0 whole=(--output "$book")
-# Building mdbook takes minutes of a processor: by default only the pages made from the program are, and links are followed in
-# the sources.
+# Building mdbook takes minutes of CPU time: by default only the generated pages are built, and links are checked in the
+# sources.
 [[ ${PHITWIRE_LONG:-0} != 0 ]] || whole=(--reference-only)
 "$PHW_ROOT/docs/guide/build.sh" "${whole[@]}" >"$T_SCRATCH/build.log" 2>&1 || status=$?
 [[ $status != 0 || ${PHITWIRE_LONG:-0} != 0 ]] || status=sources

@@ -47,7 +47,7 @@ check_fails "a command for it names the remedy" "down.sh --lab $half" "$PHW_SCRI
 check "down.sh takes it away" "$down" --lab "$half"
 check "and leaves nothing" nothing_left "$half"
 
-# Processes that up.sh has not started, such as those of a lab over several hosts, have no plan there.
+# Processes not started by up.sh, such as those of a lab over several hosts, have no plan there.
 mv "$run/$whole/plan.tsv" "$T_SCRATCH/plan.tsv"
 check "a lab that was started without up.sh is looked at" bash -c '"$1" --lab "$2" | grep -E "started without up.sh: ([0-9]+) of \1 nodes"' \
     bash "$status" "$whole"

@@ -87,8 +87,8 @@ outlives() {
 has_timed_out() { (( $(t_ctl nic0 traffic status --json | jq .timed_out) >= $1 )); }
 has_acknowledged() { (( $(t_ctl nic0 traffic status --json | jq .acknowledged) >= $1 )); }
 
-# dead_blocks: the router of the source is killed under blocks. They timed out six at a time, each time for a whole time-out (3 s),
-# and some were in no sum.
+# dead_blocks: the router of the source is killed during block transfers. They used to time out six at a time, each
+# batch after a whole time-out (3 s), and some were missing in the sums.
 dead_blocks() {
     local file=$T_SCRATCH/blocks.json runner begun
     long_rate "$file" --from nic0 --to nic1 --size 4096 --window 64 &
@@ -106,7 +106,7 @@ dead_blocks() {
     check "all links come up again" "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeout 15
 }
 
-# dead_for_programs: of two targets of a program one is dead. It held all messages, and was not named.
+# dead_for_programs: one of two targets of a program is dead. It used to hold all messages and was not named.
 dead_for_programs() {
     local file=$T_SCRATCH/programs.json
     rate --client --from nic0 --to nic1,nic4 --window 16 --seconds 1 --json >"$file" || true

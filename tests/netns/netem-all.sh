@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# netem-all.sh: each machine under real `tc netem` for a part of the list of its own test, one after the other. Runs inside
-# netns-scripts/with-netem.sh.
+# netem-all.sh: each machine under real `tc netem`, with a part of the list of its own test, one after the other. Runs
+# inside netns-scripts/with-netem.sh.
 set -u
 here=$(dirname -- "${BASH_SOURCE[0]}") status=0
 for run in "netem.sh ethernet" "netem-dragonfly.sh udp" "netem-t3e.sh ethernet"; do

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# netem.sh udp|ethernet: real `tc netem` on every link at once, one impairment after the other, then all together.
-# Every message is delivered exactly once, in order per address. The whole list comes with PHITWIRE_LONG=1. Runs inside
+# netem.sh udp|ethernet: real `tc netem` on every link at once, one impairment after the other, then all together. Every
+# message is delivered exactly once, in order per address. PHITWIRE_LONG=1 runs the whole list. Runs inside
 # netns-scripts/with-netem.sh.
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 kind=${1:?udp or ethernet}
 t_need_namespaces
 
-# Corrupt bits reach the LCB over one kind of link only: there packets go on before they are judged.
+# Corrupt bits reach the LCB only over this kind of link: there packets are forwarded before they are checked.
 speculate=()
 [[ $kind != ethernet ]] || speculate=(--cut-through phits)
 t_up "netem_$kind" quickstart --link "$kind" --timeout 60 "${speculate[@]}"
@@ -17,7 +17,7 @@ t_impair 0 clear
 seconds=${PHITWIRE_NETEM_SECONDS:-1}
 export T_RATE_TIMEOUT=$(( seconds + 90 ))
 
-# is_wanted NAME: whether the short list has it, or the whole list is run.
+# is_wanted NAME: whether NAME is on the short list, or the whole list is run.
 is_wanted() { [[ ${PHITWIRE_LONG:-0} != 0 || $1 == "loss of 10 %" || $1 == "1 % corruption" || $1 == all* ]]; }
 
 # impaired NAME MIN NETEM-ARGUMENTS...

@@ -14,18 +14,19 @@ t_need_namespaces
 
 # Real nanoseconds that an emulated one takes; a cycle is 8/7 ns.
 DILATION=200000
-# Of the live share from that of virtual time, relative to that; or three standard errors of a share of so many decisions.
+# Permitted relative deviation of the live share from that of virtual time; or three standard errors of a share of so
+# many decisions, if that is more.
 BAND=0.2
-# A put of 64 bytes is one packet of 14 flits, its response one of one flit; a network interface's full load is 2.56 flits per cycle. A
-# message per second and source is then a load of 15 * DILATION * 8/7 ns / 2.56 s = 0.0012 / 0.9.
+# A put of 64 bytes is one packet of 14 flits, its response has one flit; full load of a network interface is 2.56 flits
+# per cycle. One message per second and source is therefore a load of 15 * DILATION * 8/7 ns / 2.56 s = 0.0012 / 0.9.
 RATES=(14 28 42)
 LOADS=0.01875..0.05625:0.01875
 WINDOW=1024
 SECONDS_EACH=4
 
-# The smallest dragonfly with a third group to go round by, green links to choose from, and eight sources on the link between
-# two groups. They send after random gaps, as those of virtual time do; decisions come in bunches, hence three runs where
-# packets want a link that is not full.
+# The smallest dragonfly with a third group for non-minimal paths, a choice of green links, and eight sources for the
+# link between two groups. They send after random gaps, like those of virtual time. Decisions come in bunches, hence
+# three runs in which packets want a link that is not full.
 "$PHITWIRE_BIN_DIR/phitwire" topology generate dragonfly --groups 3 --chassis 1 --blades 2 --nics 4 --global-links 1 \
     >"$T_SCRATCH/generated.toml"
 t_settings "$T_SCRATCH/generated.toml" "$T_SCRATCH/dragonfly.toml" 'profile="paper"' "outstanding=$WINDOW"
@@ -37,17 +38,17 @@ virtual() {
         --traffic "$1" --load "$LOADS" --warmup 5000 --measure 100000 --threads 1 --json >"$T_SCRATCH/$1.virtual"
 }
 
-# decided: what the routers of the lab have decided so far.
+# decided: the decisions of the lab's routers so far.
 decided() {
     t_ctl all stats --json | jq -c '[.[]] | {minimal: (map(.minimal_decisions // 0) | add), other: (map(.non_minimal_decisions // 0) | add)}'
 }
 
-# posted: the least number of puts that a network interface has begun so far.
+# posted: the smallest number of puts that a network interface has begun so far.
 posted() { t_ctl all stats --json | jq '[to_entries[] | select(.key | startswith("nic")) | .value.puts_posted] | min'; }
 have_posted() { (( $(posted) >= $1 )); }
 
-# live FILE PATTERN RATE SECONDS [options]: the lab at that rate, and to FILE.share what its routers decided once all sources had
-# begun: before its first message each announces the run to all its targets, in one burst.
+# live FILE PATTERN RATE SECONDS [options]: runs the lab at that rate and writes to FILE.share what its routers decided
+# after all sources had begun: before its first message each source announces the run to all its targets, in one burst.
 live() {
     local start runner
     start=$(posted)
@@ -74,7 +75,7 @@ keeps_up() {
             "median \($p50) of \($most) cycles\n" | halt_error end' "$1"
 }
 
-# near SHARE VIRTUAL INDEX: the live share lies in the band around that of virtual time.
+# near SHARE VIRTUAL INDEX: the live share is within the band around that of virtual time.
 near() {
     jq -e --slurpfile virtual "$2" --argjson at "$3" --argjson relative "$BAND" '
         $virtual[0][$at].non_minimal_share as $wanted | (.minimal + .other) as $count | (.other / $count) as $share
@@ -133,7 +134,7 @@ check_fails "nor does the wrong traffic" 'is not within' \
     near "$T_SCRATCH/group-adversarial.2.share" "$T_SCRATCH/uniform.virtual" 2
 check_fails "nor a network where nothing goes round" 'is not within' \
     near <(jq '{minimal: (.minimal + .other), other: 0}' "$T_SCRATCH/uniform.2.share") "$T_SCRATCH/uniform.virtual" 2
-# The least bias that the registers have, against minimal ways.
+# The smallest bias that the registers have, against minimal paths.
 routers=$(t_ctl all stats --json | jq -r 'to_entries[] | select(.value.minimal_decisions != null) | .key')
 for router in $routers; do t_ctl "$router" set bias.0.minimal.add 1 >/dev/null; done
 live "$T_SCRATCH/biased" group-adversarial "${RATES[2]}" 2 || true

@@ -1,28 +1,30 @@
 #!/usr/bin/env bash
-# What a paced clock makes of distance and of lane rates, live and in virtual time: round trips of one message at a time to a
-# processor of the same router, to one of the next, and to that over a link with lanes a fifth as fast. Then, free-running,
-# phits that are handed up as they come: packets that have begun when their check is found wrong are let go.
+# Effects of distance and of lane rates under a paced clock, live and in virtual time: round trips of single messages to
+# a processor of the same router, to one of the next router, and to the latter over a link with lanes a fifth as fast.
+# Then, free-running, phits are handed up as they arrive: packets that have begun when their check turns out wrong are
+# let go.
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces
 
-# A cycle takes 0.5 ms: what a busy machine takes to wake a process is little beside the 88 of the shortest round trip.
+# A cycle takes 0.5 ms: the time in which a busy machine wakes a process is small against the 88 cycles of the shortest
+# round trip.
 DILATION=400000
-# Of the ratio in virtual time, in per cent, to either side.
+# Permitted deviation from the ratio in virtual time, in per cent, either way.
 BAND=10
 
 t_topology "$T_SCRATCH/even.toml" paced "dilation=$DILATION"
 sed 's/b = "r1-1:32" }/b = "r1-1:32", rate = 1.25 }/' "$T_SCRATCH/even.toml" >"$T_SCRATCH/slow.toml"
 
-# virtual NAME: the round trips in cycles, near and far, over wires as short as the lab's, to NAME.virtual. Half of the
-# messages of this pattern stay at their router; with so few none waits for another one.
+# virtual NAME: writes the round trips in cycles, near and far, over wires as short as the lab's, to NAME.virtual. Half
+# of the messages of this pattern stay at their router; at this low load none waits for another.
 virtual() {
     "$PHITWIRE_BIN_DIR/phitwire" sim "$T_SCRATCH/$1.toml" --links encoded --link-cycles 1 --request-reply --message-bytes 32 \
         --traffic neighbour --load 0.002 --warmup 2000 --measure 100000 --threads 1 --json \
         | jq '.latency_cycles | {near: .min, far: .p50}' >"$T_SCRATCH/$1.virtual"
 }
 
-# live NAME: the same of the lab, in us, to NAME.live.
+# live NAME: the same for the lab, in us, to NAME.live.
 live() {
     local to
     for to in near:nic1 far:nic3; do
@@ -33,7 +35,7 @@ live() {
         '{near: $near[0].latency_us.p50, far: $far[0].latency_us.p50}' >"$T_SCRATCH/$1.live"
 }
 
-# agrees LIVE VIRTUAL: far is as many times near as in virtual time.
+# agrees LIVE VIRTUAL: the ratio of far to near is that of virtual time.
 agrees() {
     jq -e --slurpfile virtual "$T_SCRATCH/$2.virtual" --argjson band "$BAND" '
         (.far / .near) as $ratio | ($virtual[0].far / $virtual[0].near) as $wanted
@@ -44,7 +46,7 @@ agrees() {
 for name in even slow; do
     check "$name: virtual time" virtual "$name"
     t_up "paced_$name" "$T_SCRATCH/$name.toml"
-    # What else the machine does may hold the lab up: three tries.
+    # Other work of the machine may hold the lab up: three tries.
     for try in 1 2 3; do
         live "$name" >"$T_SCRATCH/why" 2>&1 || true
         ! agrees "$name" "$name" >/dev/null 2>&1 || break
@@ -57,7 +59,7 @@ done
 check_fails "a link that is not slow does not pass for a slow one" 'far takes .* not' agrees even slow
 check_fails "nor the other way round" 'far takes .* not' agrees slow even
 
-# Noise on one lane makes checks wrong; behind a free-running clock frames hold whole packets.
+# Noise on one lane makes checks fail; behind a free-running clock frames hold whole packets.
 t_up phits paced --clock free --cut-through phits
 t_ctl r1-0 fault lane-noise 32 1 1/2000 >/dev/null
 rate_case "phits handed up as they come: noise loses no message" 1000 --from nic0 --from nic1 --to nic2 --to nic3 --op put --size 32 --window 64 --seconds 1

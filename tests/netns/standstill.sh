@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# A host that stands still is not a broken network: all processes of a lab under traffic stop and go on, by signal and, where
-# the kernel has it, by a frozen control group. Nothing is lost or timed out, no link is given up. Half of a lab that stands still
-# for less than `give_up_ms` costs nothing either; for longer, its links go as that says and come back.
+# A host that stands still is not a broken network. All processes of a lab under traffic stop and go on, by signal and,
+# where the kernel has it, by a frozen control group: nothing is lost or timed out, no link is given up. Half of a lab
+# that stands still for less than `give_up_ms` costs nothing either; for longer, its links are given up and come back.
 # With PHITWIRE_LONG=1 also for half a minute, and with 20 % and 5 % of a processor for the whole lab.
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
@@ -10,7 +10,7 @@ t_need_namespaces
 FREEZER=/sys/fs/cgroup/freezer
 SLOW=/sys/fs/cgroup/cpu
 GROUP=$(phw_netns test still-$$)
-# What finish() of the library does comes after this.
+# Runs before the finish() of the library.
 groups_end() {
     [[ ! -d $FREEZER/$GROUP ]] || { echo THAWED >"$FREEZER/$GROUP/freezer.state"; leave "$FREEZER"; }
     [[ ! -d $SLOW/$GROUP ]] || leave "$SLOW"
@@ -27,7 +27,7 @@ half() { pids | awk 'NR % 2'; }
 join() { local pid; mkdir -p -- "$1/$GROUP"; while read -r pid; do echo "$pid" >"$1/$GROUP/cgroup.procs"; done; }
 downs() { cat -- "$(phw_lab_dir "$LAB")"/*.log | grep -c 'event=Down' || true; }
 
-# frozen HOW WHICH SECONDS: they stand still for so long, under way.
+# frozen HOW WHICH SECONDS: stops these processes for that time.
 frozen() {
     local all
     mapfile -t all < <("$2")
@@ -42,7 +42,7 @@ frozen() {
     esac
 }
 
-# unharmed HOW WHICH SECONDS...: they stand still once for each of these, and the run beside it is as if nothing had been.
+# unharmed HOW WHICH SECONDS...: stops these processes once for each of the times, and the run beside it shows no loss.
 unharmed() {
     local how=$1 which=$2 file=$T_SCRATCH/run.json before seconds runner
     before=$(downs)
@@ -67,7 +67,7 @@ for how in "${kinds[@]}"; do unharmed "$how" pids 0.5 3; done
 unharmed signal half 0.5
 (( ${PHITWIRE_LONG:-0} == 0 )) || unharmed signal pids 30
 
-# Longer than `give_up_ms`: what was on the links is lost and told, and they come back.
+# Longer than `give_up_ms`: what was on the links is lost and reported, and the links come back.
 before=$(downs)
 frozen signal half 3
 check "$LAB: half a lab that stands still for 3 s is given up" test "$(downs)" -gt "$before"

@@ -1,8 +1,8 @@
-//! Who is served how much when several sources send more to one output than it carries: by machine,
-//! grain and kind of link, and rates of links that carry all they can.
+//! Fairness when several sources send more to one output than it carries, by machine, grain and
+//! kind of link; and the rates of saturated links.
 //!
-//! Arbiters are fair among those that ask them: inputs, rows, virtual channels. So flows are equal
-//! that pass as many arbiters, each with as many others; the flows of a case are grouped so.
+//! Arbiters are fair among their requesters: inputs, rows, virtual channels. So flows are equal if
+//! they pass as many arbiters, each with as many others; a case groups its flows accordingly.
 
 #![allow(
     clippy::single_range_in_vec_init,
@@ -27,7 +27,7 @@ use phitwire_framing::aries::flit::Routing;
 const GRAINS: [Grain; 2] = [Grain::Flit, Grain::Packet];
 const LINKS: [&str; 2] = ["direct", "encoded"];
 
-/// Everybody sends all that it can.
+/// All sources send at full load.
 fn full(pattern: &str, message_bytes: u8, request_reply: bool) -> Config {
     Config {
         traffic: Traffic {
@@ -60,7 +60,7 @@ fn run<M: CycleModel>(
     report
 }
 
-/// A dragonfly of groups, chassis, blades and NICs, with a link between two groups.
+/// A dragonfly of groups, chassis, blades and NICs, with one link between each two groups.
 fn aries([groups, chassis, blades, nics]: [u8; 4]) -> Dragonfly {
     let spec = DragonflySpec {
         shape: Shape {
@@ -97,7 +97,7 @@ fn t3e(size: [u8; 3]) -> Torus {
     TorusSpec::new(shape).torus()
 }
 
-/// What the sources of each group have been served: least, most and Jain's index.
+/// The service of each group's sources: least, most and Jain's index.
 fn shares(report: &Report, groups: &[Vec<usize>]) -> Vec<(f64, f64, f64)> {
     let of = |group: &Vec<usize>| {
         let served = group.iter().map(|&source| report.served[source]);
@@ -120,7 +120,7 @@ fn shares(report: &Report, groups: &[Vec<usize>]) -> Vec<(f64, f64, f64)> {
     groups.iter().map(of).collect()
 }
 
-/// A case: which sources are to be equal.
+/// A case: the sources of a group should be served equally.
 struct Case {
     name: String,
     report: Report,
@@ -146,7 +146,7 @@ fn cases() -> Vec<Case> {
                 let config = full("group-adversarial", 64, reply);
                 for (shape, groups, flows) in [
                     ([2, 1, 1, 2], ranges(&[0..2, 2..4]), 2),
-                    // Four NICs beside the link and four at another router.
+                    // Four NICs at the router of the link and four at another router.
                     ([2, 1, 2, 4], ranges(&[0..8, 8..16]), 8),
                 ] {
                     let report = run::<Aries>(&aries(shape), &config, &options, links);
@@ -171,7 +171,8 @@ fn cases() -> Vec<Case> {
             let report = run::<BlackWidow>(&yarc(3), &config, &options, links);
             let name = format!("yarc, {links}, 2 at an output{what}");
             add(name, report, ranges(&[1..3]));
-            // Eight ports of a row; the seven of the other one have the other half.
+            // Eight ports in each row: the other seven of the output's own row share one half, the
+            // eight of the second row the other.
             let report = run::<BlackWidow>(&yarc(16), &config, &options, links);
             let name = format!("yarc, {links}, 8 at an output{what}");
             add(name, report, ranges(&[1..8, 8..16]));
@@ -184,8 +185,8 @@ fn cases() -> Vec<Case> {
             report,
             ranges(&[1..3]),
         );
-        // Each of four neighbours brings its own packets and those of two of the other four nodes, which
-        // have two ways each.
+        // Each of four neighbours sends its own packets and forwards those of two of the other four
+        // nodes, which have two paths each.
         let report = run::<T3e>(&t3e([3, 3, 1]), &config, &options, links);
         let name = format!("t3e, {links}, 8 at an output");
         add(name, report, ranges(&[1..3, 3..9]));
@@ -203,7 +204,7 @@ fn equal_flows_at_one_output_are_served_equally() {
     {
         for (least, most, jain) in shares(&report, &groups) {
             println!("{name}: least {least:.4}, most {most:.4}, Jain {jain:.4}");
-            // A group has nodes with one way and nodes with two, which get twice as much
+            // A group has nodes with one path and nodes with two, which get twice as much
             // (`docs/guide/src/results.md`, "Fairness").
             let least_jain = if name.starts_with("t3e") && name.contains("8 at") {
                 0.9
@@ -217,7 +218,7 @@ fn equal_flows_at_one_output_are_served_equally() {
     }
 }
 
-/// A source that gets nothing is seen.
+/// Canary: a source that gets nothing.
 #[test]
 fn a_starved_flow_is_noticed() {
     let report = Report {
@@ -229,8 +230,8 @@ fn a_starved_flow_is_noticed() {
     assert!(jain < 0.51);
 }
 
-/// NIC 3's packets to NICs that nobody else sends to, while the others send to NIC 3: with NIC 2 it
-/// shares the way in, and has half of that.
+/// NIC 3's packets go to NICs to which no other NIC sends, while the others send to NIC 3. It
+/// shares the path into the router with NIC 2, and gets half of it.
 #[test]
 fn an_incast_leaves_its_target_the_half_of_its_pair() {
     for links in LINKS {
@@ -247,9 +248,9 @@ fn an_incast_leaves_its_target_the_half_of_its_pair() {
     }
 }
 
-/// "The Aries NIC can perform a 64-byte read or write every five cycles (10.2 GB/s at 800MHz)": more
-/// than its share of the processor tiles, as long as its neighbour is quiet. NICs 1 and 2 send to
-/// each other, NICs 0 and 3 send nothing.
+/// "The Aries NIC can perform a 64-byte read or write every five cycles (10.2 GB/s at 800MHz)":
+/// more than its share of the processor tiles, as long as its neighbour is quiet. First NICs 1 and
+/// 2 send to each other while NICs 0 and 3 are silent; then all send.
 #[test]
 fn a_nic_puts_at_10_gb_per_second_beside_a_quiet_one_and_at_8_beside_a_busy_one() {
     let network = aries([1, 1, 1, 4]);
@@ -257,7 +258,7 @@ fn a_nic_puts_at_10_gb_per_second_beside_a_quiet_one_and_at_8_beside_a_busy_one(
         for grain in GRAINS {
             let alone = full("transpose", 64, false);
             let report = run::<Aries>(&network, &alone, &minimal(grain), links);
-            // 64 bytes of payload in 14 flits, of which 2.56 go in a cycle of 1/875 us.
+            // 64 bytes of payload in 14 flits, at 2.56 flits in a cycle of 1/875 us.
             let payload = |load: f64| load * 2.56 * 0.875 * 64.0 / 14.0;
             let gigabytes = payload(report.accepted_load);
             assert!(
@@ -275,7 +276,7 @@ fn a_nic_puts_at_10_gb_per_second_beside_a_quiet_one_and_at_8_beside_a_busy_one(
     }
 }
 
-/// The most that a link of that kind carried.
+/// The highest rate of a link of that kind.
 fn busiest(report: &Report, kind: &str) -> f64 {
     let found = report.links.iter().find(|(name, _)| *name == kind);
     found.expect("a kind of link").1.max
@@ -341,7 +342,7 @@ fn a_yarc_keeps_to_its_longest_packet_and_outstanding_requests() {
     };
     let many = served(&network, &config);
     network.settings.outstanding = 1;
-    // One message of 13 phits and its reply of four in each round trip.
+    // Each round trip takes one message of 13 phits and one reply of four.
     for (one, many) in served(&network, &config).into_iter().zip(many) {
         assert!(one < 0.2 * many, "{one} of {many}");
     }

@@ -255,8 +255,8 @@ fn a_forced_retry_repeats_and_harms_nobody() {
     assert!(link_counter(&network, "rx_duplicate_phits") > 0);
 }
 
-/// What becomes of 30 s of traffic on the smallest R1.5, as `quickstart` has it, whose sidelinks are
-/// cut one after the other, or always the same, for 6 s each.
+/// Runs 30 s of traffic on the smallest R1.5, as in `quickstart`, and cuts its sidelinks for 6 s
+/// each: one after the other, or always the same one.
 fn cut_one_at_a_time(seed: u64, same: bool, gap_ms: u64) -> TrafficReport {
     let spec = BlackWidowSpec {
         uplinks: Some(2),
@@ -281,8 +281,8 @@ fn cut_one_at_a_time(seed: u64, same: bool, gap_ms: u64) -> TrafficReport {
     network.report(1)
 }
 
-/// A campaign that cut sidelinks for 6 s at most, on a host under heavy load, ended with
-/// `timed_out 3097 lost 0`: cuts that follow each other closely add up for what waits for the link.
+/// A campaign that cut sidelinks for at most 6 s, on a host under heavy load, ended with `timed_out
+/// 3097 lost 0`: cuts in close succession add up for packets that wait for the link.
 #[test]
 fn short_cuts_of_sidelinks_time_nothing_out_unless_they_are_one_long_one() {
     for seed in 1..=3 {

@@ -1,4 +1,4 @@
-//! `phitwire bench` under a name of its own.
+//! `phitwire bench` under its own name.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! `phitwire msgrate` under a name of its own.
+//! `phitwire msgrate` under its own name.
 
 use std::process::ExitCode;
 

@@ -27,7 +27,7 @@ use phitwire_nodes::run_dir::LabDir;
 use phitwire_nodes::stop::Stop;
 use serde::Serialize;
 
-/// Runs the tool with its arguments, the name first.
+/// Runs the tool; the first argument is its name.
 pub(super) fn main(arguments: Vec<OsString>) -> ExitCode {
     output::keep_lines_whole();
     if let Some(status) = pages::asked(&arguments, Options::command) {

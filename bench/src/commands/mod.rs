@@ -1,6 +1,6 @@
-//! The tools that measure, as commands of `phitwire`: `phitwire msgrate` and `phitwire bench`.
+//! The measuring tools as commands of `phitwire`: `phitwire msgrate` and `phitwire bench`.
 //!
-//! Linking the libraries is most of a release build, so that there is one binary. `phitwire-msgrate`
+//! Linking the libraries dominates a release build, so there is only one binary. `phitwire-msgrate`
 //! and `phitwire-bench` run it under their own names.
 
 use clap::CommandFactory;

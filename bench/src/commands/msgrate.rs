@@ -19,13 +19,13 @@ use phitwire_nodes::cli::pages;
 use phitwire_nodes::output;
 use phitwire_nodes::stop::Stop;
 
-/// A wait for answers that is shorter is not told.
+/// Shortest wait for answers that is reported.
 const WAIT_UNTOLD: Duration = Duration::from_secs(1);
 
 /// How long messages are sent one at a time, to be told beside those of a full window.
 const UNLOADED: Duration = Duration::from_millis(200);
 
-/// Runs the tool with its arguments, the name first.
+/// Runs the tool; the first argument is its name.
 pub(super) fn main(arguments: Vec<OsString>) -> ExitCode {
     output::keep_lines_whole();
     if let Some(status) = pages::asked(&arguments, Options::command) {
@@ -80,7 +80,7 @@ fn run(options: &Options) -> Result<Ending> {
             };
             say(&format!("{head}{}\n", row(&outcome)))?;
         }
-        // Where a target is dead it may be this one, and each try would wait for time-outs.
+        // After a run with a dead target every attempt here could wait for time-outs.
         if index == 0 && !options.json && stop.requests() == 0 && outcome.is_clean() {
             say(&unloaded(&plan, size, &mut lab, &stop))?;
         }
@@ -176,7 +176,7 @@ fn progress_bar(plan: &Plan) -> ProgressBar {
     }
 }
 
-/// What a run waits for, told where no line of progress can be seen: after a second, and then ever
+/// Reports what a run waits for where no progress line is visible: after a second, then less and
 /// less often.
 #[derive(Debug, Default)]
 struct Told {

@@ -44,7 +44,7 @@ pub enum ClaimError {
 
 /// Who we are.
 pub(crate) fn holder() -> Holder {
-    // The name by which the tool is called, whichever of its names it was run by.
+    // The subcommand; the aliases pass it too.
     let tool = std::env::args().nth(1).unwrap_or_default();
     Holder {
         tool: format!("phitwire-{tool}"),

@@ -16,8 +16,8 @@ pub(super) const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// Time that the last answers, or their time-outs, may take. A request times out after seconds to
 /// minutes, by topology.
 const DRAIN_LIMIT: Duration = Duration::from_secs(120);
-/// Time that messages whose sources have given them up may take to arrive all the same, as long as
-/// some do; and how long none may come.
+/// Time that messages which their sources have given up may still take to arrive, and the longest
+/// pause between two of them.
 const STRAGGLER_LIMIT: Duration = Duration::from_secs(3);
 const STRAGGLER_PAUSE: Duration = Duration::from_millis(500);
 /// Time that participants who stand still are waited for when all others have come to their end.

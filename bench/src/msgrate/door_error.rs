@@ -1,4 +1,4 @@
-//! Why programs at doors measured nothing.
+//! Why a run of programs at doors failed.
 
 use phitwire::nic::SpecError;
 use phitwire_client::door::Status;
@@ -8,39 +8,39 @@ use thiserror::Error;
 
 use super::programs::{MOST_DATA, MOST_WINDOW, PATIENCE};
 
-/// Why programs measured nothing.
+/// Why a run of programs failed.
 #[derive(Debug, Error)]
 pub enum DoorError {
-    /// The lab has no such place.
+    /// The lab has no such door.
     #[error(transparent)]
     Dir(#[from] RunDirError),
-    /// A program was not let in.
+    /// A program could not attach.
     #[error(transparent)]
     Attach(#[from] AttachError),
-    /// What went wrong with a network interface.
+    /// An operation of a network interface failed.
     #[error("{node}: {error}")]
     Nic {
-        /// Where.
+        /// The network interface.
         node: String,
-        /// What.
+        /// The error.
         error: NicError,
     },
-    /// A place that is none.
+    /// A processor number out of range.
     #[error(transparent)]
     Outside(#[from] OutOfRange),
-    /// The pattern is none for so many.
+    /// The pattern does not fit the number of programs.
     #[error(transparent)]
     Spec(#[from] SpecError),
-    /// The network interfaces have no such operation.
+    /// `--op amo` on network interfaces without atomic operations.
     #[error("--op amo: the network interfaces of this machine have none for programs")]
     NoAtomics,
-    /// Additions are of words.
+    /// `--op amo` with another size than a word.
     #[error("--size {0}: an addition is of 8 bytes")]
     AmoSize(u32),
-    /// Blocks where there are none.
+    /// A size that the network interfaces do not support.
     #[error("--size {0}: the network interfaces of this machine move 1 to {1} bytes for programs")]
     Size(u32, usize),
-    /// Too many at a time.
+    /// A larger window than programs may have.
     #[error("--window: programs have up to {MOST_WINDOW} messages outstanding")]
     Window,
     /// More memory than can be registered.
@@ -49,13 +49,13 @@ pub enum DoorError {
          --window or --size, or fewer sources (--from, --to)"
     )]
     Memory(u64, usize),
-    /// The memory was not registered.
+    /// The registration was refused.
     #[error("{0}: the memory was not registered: {1}")]
     Register(String, Status),
-    /// No answer to the first request.
+    /// No answer to the registration.
     #[error("{0}: the network interface has not registered the memory after {limit} s", limit = PATIENCE.as_secs())]
     Silent(String),
-    /// Nothing but refusals.
+    /// Every message was refused.
     #[error("all messages were refused: {0}")]
     Refused(Status),
 }

@@ -75,14 +75,14 @@ pub struct Options {
     #[arg(long, value_name = "W",
           value_parser = clap::value_parser!(u32).range(1..=i64::from(phitwire::nic::MAX_WINDOW)))]
     pub window: Option<u32>,
-    /// Messages per second that each sender issues, whether or not those before were
-    /// answered; a sender that is held up catches up with --window messages at most [default: as
-    /// fast as --window allows]
+    /// Messages per second that each sender issues, whether or not earlier ones were answered; a
+    /// sender that falls behind catches up with --window messages at most [default: as fast as
+    /// --window allows]
     #[arg(long, value_name = "N",
           value_parser = clap::value_parser!(u64).range(1..=phitwire::nic::MAX_RATE))]
     pub rate: Option<u64>,
-    /// Gaps between the messages of --rate: all alike, or random as those of the sources of
-    /// `phitwire sim`
+    /// Gaps between the messages of --rate: equal, or random like those of the sources of `phitwire
+    /// sim`
     #[arg(
         long,
         value_enum,
@@ -120,10 +120,10 @@ pub struct Options {
 /// `--gaps`; see [`phitwire::nic::Gaps`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum GapsName {
-    /// All alike, from a random moment on
+    /// Equal, from a random moment on
     #[default]
     Even,
-    /// Of a geometric distribution
+    /// Random, with a geometric distribution
     Random,
 }
 
@@ -179,24 +179,24 @@ pub enum Op {
 pub enum RoutingName {
     /// By load alone
     Adaptive0,
-    /// By load, with a bias towards minimal ways that grows along the way
+    /// By load, with a bias towards minimal paths that grows along the path
     Adaptive1,
-    /// By load, with a small bias towards minimal ways
+    /// By load, with a small bias towards minimal paths
     Adaptive2,
-    /// By load, with a large bias towards minimal ways
+    /// By load, with a large bias towards minimal paths
     Adaptive3,
-    /// A minimal way by hash: order is kept
+    /// A minimal path by hash: ordered
     #[value(alias = "in-order")]
     Ordered,
-    /// A non-minimal way by hash: order is kept
+    /// A non-minimal path by hash: ordered
     OrderedNonMinimal,
-    /// A minimal way
+    /// A minimal path
     Minimal,
-    /// A non-minimal way
+    /// A non-minimal path
     Valiant,
-    /// A minimal way by a hash that includes the address: order is kept for each cache line
+    /// A minimal path by a hash that includes the address: ordered for each cache line
     MinHash,
-    /// A non-minimal way by a hash that includes the address: order is kept for each cache line
+    /// A non-minimal path by a hash that includes the address: ordered for each cache line
     NminHash,
 }
 

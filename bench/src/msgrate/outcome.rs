@@ -78,10 +78,10 @@ pub struct RateResult {
     pub timed_out: u64,
     /// Messages that the target refused.
     pub refused: u64,
-    /// Messages of which nothing else is known: they had not ended when their source did, or when it
-    /// was given up. With those acknowledged, timed out and refused, all that were sent.
+    /// Messages whose fate is unknown: they had not ended when their source ended or was given up.
+    /// Together with those acknowledged, timed out and refused they are all messages sent.
     pub unknown: u64,
-    /// Targets at which messages timed out, if their source knows: programs do.
+    /// Targets at which messages timed out. Only programs know them.
     pub unanswered: Vec<Unanswered>,
     /// Targets that could not be reached at all.
     pub unreachable: u64,
@@ -270,7 +270,7 @@ pub(super) fn why_refused(outdated_by: u64) -> String {
     }
 }
 
-/// Of the messages sent, those that are not among the ended ones.
+/// Messages sent whose end is unknown.
 pub(super) fn unknown(sent: u64, ended: [u64; 3]) -> u64 {
     sent.saturating_sub(ended.iter().sum())
 }

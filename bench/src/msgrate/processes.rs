@@ -23,10 +23,10 @@ pub struct Fates {
     pub processes_restarted: Vec<String>,
     /// Processes that were stopped (SIGSTOP) for some time, or silent.
     pub processes_stopped: Vec<String>,
-    /// Link ends that gave up a session because the peer was silent, or acknowledged nothing.
+    /// Link ends that gave up a session because the peer was silent or acknowledged nothing.
     pub links_given_up: Vec<String>,
-    /// Processes that did not run for some time, on a host that stood still or is overloaded, and
-    /// for how many ms together.
+    /// Processes that did not run for some time, because the host stood still or is overloaded, and
+    /// for how many ms in total.
     pub stood_still_ms: BTreeMap<String, u64>,
     /// Processes whose share of the link counters is not, or not fully, known.
     pub uncounted: Vec<String>,

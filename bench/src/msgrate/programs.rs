@@ -32,9 +32,9 @@ pub(super) const MOST_DATA: u64 = 256 << 20;
 pub(super) const PATIENCE: Duration = Duration::from_secs(120);
 /// Time between two lines of progress, and the longest sleep.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// For each slot of a source that is free, messages to one target may hold so many.
+/// Messages to one target may hold this many slots for each free slot of the source.
 const PARTS_HELD: usize = 4;
-/// Destinations drawn at most for a message: those that hold too many are passed over.
+/// Limit of draws for a message: destinations that hold too many slots are skipped.
 const MOST_TRIES: usize = 16;
 /// Rounds in which nothing came before the thread sleeps.
 const IDLE_ROUNDS: u32 = 50;
@@ -60,7 +60,7 @@ struct Program {
     /// Places that are free.
     free: Vec<usize>,
     under_way: usize,
-    /// Slots that messages to each program hold: under way, or never free again.
+    /// Slots held by messages to each program: in flight, or lost for good.
     held: Vec<usize>,
     sent: u64,
     is_gone: bool,
@@ -78,7 +78,7 @@ struct Run<'a> {
     last_end: Instant,
     last_acknowledged: Instant,
     refusal: Option<Status>,
-    /// Messages to each program that timed out.
+    /// Timed-out messages to each program.
     timed_out: Vec<u64>,
     data: Vec<u8>,
     found: Vec<u8>,
@@ -273,7 +273,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Programs with messages under way.
+    /// Programs with messages in flight.
     fn waiting(&self) -> Vec<String> {
         let waiting = self.programs.iter().filter(|p| p.under_way > 0);
         waiting.map(|p| p.node.clone()).collect()
@@ -290,7 +290,7 @@ impl<'a> Run<'a> {
         program.is_gone || is_silent || has_none_left || (count > 0 && program.sent >= count)
     }
 
-    /// Whether all that a source may still send would go where earlier messages got no answer.
+    /// Whether a source could send only to targets that have not answered earlier messages.
     fn is_stuck(&self, program: &Program) -> bool {
         let Some(destinations) = &program.destinations else {
             return true;
@@ -534,9 +534,9 @@ fn word_of(bytes: &[u8]) -> u64 {
 }
 
 impl Program {
-    /// The target of the next message: the next destination that does not hold too many
-    /// slots. A dead one must not come to hold all of them, so each may have [`PARTS_HELD`] times as
-    /// many as are left (dynamic thresholds). A single destination may have all.
+    /// The target of the next message: the next destination that does not hold too many slots. A
+    /// dead target must not take all slots, so each may hold [`PARTS_HELD`] times as many as are
+    /// free (dynamic thresholds). A single destination may hold all.
     fn next_target(&mut self, by_processor: &HashMap<u16, usize>) -> Option<usize> {
         for _ in 0..MOST_TRIES {
             let to = self.destinations.as_mut()?.next()?;

@@ -129,17 +129,17 @@ pub struct RunProgress {
     pub acknowledged: u64,
     /// The earliest phase of all sources.
     pub phase: RunPhase,
-    /// Messages, or announcements of the run, that are neither answered nor timed out.
+    /// Messages or announcements of the run that are neither answered nor timed out.
     pub outstanding: u64,
-    /// Sources that have some.
+    /// Sources with outstanding messages.
     pub waiting: Vec<String>,
 }
 
-/// Sources that are named in a line of progress.
+/// Most sources named in a progress line.
 const MOST_NAMED: usize = 4;
 
 impl RunProgress {
-    /// What it waits for, if it does nothing else.
+    /// What the run waits for, if nothing else is left to do.
     pub fn waits(&self) -> Option<String> {
         let what = match self.phase {
             RunPhase::Draining => "answers to messages",

@@ -8,7 +8,7 @@ use super::Fates;
 use super::outcome::{RateResult, why_refused};
 use super::plan::Plan;
 
-/// Targets that are named in a line.
+/// Most targets named in a line.
 const MOST_NAMED: usize = 16;
 
 const COLUMNS: TextColumns<'_> = TextColumns {
@@ -125,7 +125,7 @@ pub fn verdict(outcome: &RateResult) -> String {
         (&fates.processes_stopped, "stood still meanwhile"),
         (
             &fates.links_given_up,
-            "links given up meanwhile (`give_up_ms`), what was on them lost, at",
+            "links given up during the run (`give_up_ms`), losing what they carried, at",
         ),
         (
             &fates.uncounted,
@@ -147,7 +147,7 @@ pub fn verdict(outcome: &RateResult) -> String {
     lines.join("\n")
 }
 
-/// Which processes the host did not run for a while, and how loaded it is. `None` if all of them ran.
+/// The processes that did not run for a while, and the load of the host. `None` if all of them ran.
 pub fn standstills(fates: &Fates) -> Option<String> {
     let (name, most) = fates.stood_still_ms.iter().max_by_key(|(_, ms)| *ms)?;
     let processes = match fates.stood_still_ms.len() {
@@ -161,7 +161,7 @@ pub fn standstills(fates: &Fates) -> Option<String> {
     ))
 }
 
-/// Why more was lost than timed out, if more was.
+/// The causes of losses beyond the timed-out messages, if there are any.
 fn beyond_time_outs(outcome: &RateResult) -> Option<String> {
     let mut left = outcome.lost.saturating_sub(outcome.timed_out);
     if left == 0 {
@@ -177,12 +177,9 @@ fn beyond_time_outs(outcome: &RateResult) -> Option<String> {
         (refused, "were refused"),
         (
             unknown,
-            "had not ended when their source did, or was given up",
+            "had not ended when their source ended or was given up",
         ),
-        (
-            left,
-            "were acknowledged, and their target has not counted them",
-        ),
+        (left, "were acknowledged but not counted by their target"),
     ];
     let causes = causes.iter().filter(|(count, _)| *count > 0);
     let causes: Vec<_> = causes
@@ -194,7 +191,7 @@ fn beyond_time_outs(outcome: &RateResult) -> Option<String> {
     ))
 }
 
-/// Targets that did not answer, with the most messages first.
+/// Targets that did not answer, most messages first.
 fn unanswered(outcome: &RateResult) -> Option<String> {
     let mut all: Vec<_> = outcome.unanswered.iter().collect();
     all.sort_by_key(|one| std::cmp::Reverse(one.messages));
@@ -324,7 +321,7 @@ mod tests {
             "died meanwhile: r1-0",
             "died and were started again meanwhile: nic5",
             "stood still meanwhile: nic6",
-            "links given up meanwhile (`give_up_ms`), what was on them lost, at: r1-0:3, nic6:0",
+            "links given up during the run (`give_up_ms`), losing what they carried, at: r1-0:3, nic6:0",
             "frames and packets sent again are counted without (what came to them counts as dropped): \
              nic5, nic6, r1-0",
             "what is not known to have arrived counts as lost, at: nic5",
@@ -348,7 +345,7 @@ mod tests {
         };
         let text = verdict(&lost);
         for line in [
-            "of those lost beyond time-outs, 3 were refused, 4 had not ended when their source did, or was given up",
+            "of those lost beyond time-outs, 3 were refused, 4 had not ended when their source ended or was given up",
             "did not answer in time: nic5 (1463 messages)",
         ] {
             assert!(text.lines().any(|found| found == line), "{line}\n{text}");

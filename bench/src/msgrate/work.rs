@@ -19,13 +19,14 @@ pub struct LinkWork {
     pub frames_dropped: u64,
 }
 
-/// What kinds of ways the routers chose, where they choose. Every packet of a network interface
-/// counts, responses too; one that a later router sent another way is one of that way.
+/// Kinds of paths that the routers chose, on machines with a choice. Every packet of a network
+/// interface counts, responses too; one that a later router diverted or returned counts as what it
+/// became.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Decisions {
-    /// Packets that went a minimal way.
+    /// Packets on minimal paths.
     pub minimal_decisions: u64,
-    /// Packets that went a non-minimal way.
+    /// Packets on non-minimal paths.
     pub non_minimal_decisions: u64,
     /// Share of the latter in both, 0 to 1; none where nothing was decided.
     pub non_minimal_share: Option<f64>,
@@ -72,7 +73,7 @@ impl Sum {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Work {
     sums: [u64; SUMS],
-    /// By port, how often a link was given up; of one process.
+    /// By port of one process, how often its link was given up.
     given_up: BTreeMap<String, u64>,
     /// One of them has routers that choose between kinds of ways.
     decides: bool,
@@ -112,7 +113,7 @@ impl Work {
         given_up.map(|(port, _)| port.as_str())
     }
 
-    /// How long one process did not run, in ms, standstill by standstill.
+    /// Total length in ms of one process's standstills.
     pub fn stood_still_ms(&self) -> u64 {
         self.sum(Sum::StoodStillMs)
     }

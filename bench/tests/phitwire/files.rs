@@ -1,5 +1,4 @@
-//! Files that no command should be given: each command that reads one refuses them, at once and in
-//! few words.
+//! Each command that reads a file refuses unsuitable ones at once and with a short message.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -10,7 +9,7 @@ use std::time::{Duration, Instant};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-/// Each command that reads a file, with the file as `FILE`.
+/// Each command that reads a file, with `FILE` for the file.
 const READERS: &[&str] = &[
     "topology check FILE",
     "topology show FILE",
@@ -27,11 +26,11 @@ const READERS: &[&str] = &[
     "view FILE",
     "report FILE --output OUT",
 ];
-/// None of these is worth a wait, however busy the machine.
+/// Time limit of a command: refusing needs no waiting, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(20);
 const MOST_SAID: usize = 100_000;
 
-/// Status and words of a command; panics if it does not end.
+/// Status and output of a command; panics if it does not end.
 fn said(words: &str, file: &Path, out: &Path) -> (Option<i32>, String) {
     let words = words.split(' ').map(|word| match word {
         "FILE" => file.as_os_str().to_owned(),
@@ -60,7 +59,7 @@ fn said(words: &str, file: &Path, out: &Path) -> (Option<i32>, String) {
     loop {
         if let Some(status) = child.try_wait().expect("it is ours") {
             let text = fs::read(&told).expect("it was made");
-            // Lines are broken anywhere between two words.
+            // Lines may be broken between any two words.
             let text = String::from_utf8_lossy(&text).replace('│', " ");
             let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
             return (status.code(), text);
@@ -140,7 +139,7 @@ fn long_lines_are_answered_at_once_and_in_few_words() {
         format!("router 0 node {long}\n"),
         String::new(),
     ];
-    // One for each way of reading: the others read descriptions.
+    // One reader of each format: the others read descriptions.
     let is_one = |words: &&&str| {
         words.contains("check FILE") || words.contains("import") || words.contains("plot")
     };

@@ -1,4 +1,4 @@
-//! The `phitwire` command as users run it, processes and all.
+//! The `phitwire` command as users run it, with its processes.
 
 mod channels;
 mod descriptions;

@@ -198,7 +198,7 @@ fn what_was_measured_is_drawn_again_without_simulating() {
     assert!(said.contains("missing field"), "{said}");
 }
 
-/// The rows of a file of comma-separated values, by the names of its columns.
+/// The rows of a CSV file, keyed by column name.
 fn rows(text: &str) -> Vec<std::collections::BTreeMap<String, String>> {
     csv::Reader::from_reader(text.as_bytes())
         .into_deserialize()
@@ -206,7 +206,7 @@ fn rows(text: &str) -> Vec<std::collections::BTreeMap<String, String>> {
         .collect()
 }
 
-/// Runs the words of a command with a table, whose rows are returned.
+/// Runs a command that writes a table, and returns its rows.
 fn table(words: &str) -> Vec<std::collections::BTreeMap<String, String>> {
     let scratch = tempfile::tempdir().expect("a scratch directory");
     let file = scratch.path().join("table.csv");
@@ -285,7 +285,7 @@ fn points_of_the_published_curves_come_out_again() {
 
 #[test]
 fn short_windows_do_not_say_steady() {
-    // Saturated at 0.2314 in the long run; valiant at 0.33.
+    // In the long run minimal saturates at 0.2314, valiant at 0.33.
     for (mode, load) in [("minimal", "0.25"), ("valiant", "0.35")] {
         let words = format!(
             "aries-9x1x4x2 --traffic group-adversarial --routing {mode} --load {load} \
@@ -298,7 +298,7 @@ fn short_windows_do_not_say_steady() {
 
 #[test]
 fn the_source_that_is_served_least_is_named() {
-    // Everybody sends to one processor, which cannot take it.
+    // All send to one processor, which cannot accept it.
     let output = sim("r1-4 --traffic hotspot:0:100 --load 0.9 --warmup 2000 --measure 4000");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let line = text

@@ -33,7 +33,7 @@ pub struct SchemaArgs {
 /// Runs `phitwire schema`.
 ///
 /// # Errors
-/// No schema of that name, or a file that cannot be read or is no JSON.
+/// No schema of that name, or a file that cannot be read or is not JSON.
 pub fn run(args: &SchemaArgs) -> miette::Result<ExitCode> {
     let Some(name) = &args.name else {
         return print(&list());
@@ -72,7 +72,7 @@ fn check(schema: &Schema, file: &Path) -> miette::Result<ExitCode> {
     let input = InputFile::open(file, FileKind::JSON)?;
     let (file, text) = (input.name.clone(), input.text()?);
     let value = serde_json::from_str(&text)
-        .map_err(|error| miette!("{file} is no JSON: {}", short_message(error.to_string())))?;
+        .map_err(|error| miette!("{file} is not JSON: {}", short_message(error.to_string())))?;
     let mistakes: Vec<_> = schema
         .mistakes(&value)
         .into_iter()

@@ -38,7 +38,10 @@ pub fn run(args: WaitArgs) -> miette::Result<ExitCode> {
     let timeout = Duration::try_from_secs_f64(args.timeout)
         .map_err(|_| miette!("--timeout {} is no time span", args.timeout))?;
     if Instant::now().checked_add(timeout).is_none() {
-        miette::bail!("--timeout {} is longer than the clock goes", args.timeout);
+        miette::bail!(
+            "--timeout {} is beyond the range of the clock",
+            args.timeout
+        );
     }
     let mut patience = Patience::new(timeout);
     let mut asleep = Duration::ZERO;

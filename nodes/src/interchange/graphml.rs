@@ -216,10 +216,7 @@ fn bounded(text: &str) -> Result<(), Mistake> {
             (false, false) => depth += 1,
         }
         if depth > MOST_DEPTH {
-            return too_many(
-                &format!("more than {MOST_DEPTH} elements within each other"),
-                start,
-            );
+            return too_many(&format!("more than {MOST_DEPTH} nested elements"), start);
         }
         at = start + length;
     }

@@ -65,7 +65,7 @@ pub enum SweepError {
     #[error("{0}")]
     Row(#[from] csv::Error),
     /// Names without values.
-    #[error("there is no point in it")]
+    #[error("it has no points")]
     Empty,
     /// Points of different networks without the figures that convert their units.
     #[error(

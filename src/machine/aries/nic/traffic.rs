@@ -265,7 +265,7 @@ pub(crate) fn answered(
 ) {
     let Answer { pending, failure } = answer;
     let answered = match (failure, pending.command) {
-        // What was damaged on its way is said again, and so is that whose answer was.
+        // A control request is sent again if it, or its response, was damaged on the way.
         (
             Some(Failure::Refused(Status::BadCrc | Status::Poisoned) | Failure::DamagedResponse),
             Command::Control { .. },

@@ -92,7 +92,7 @@ struct Seen {
     hop_ns: f64,
     /// Latency that the hops of the longest minimal path add, with cables of one metre.
     hops_ns: f64,
-    /// The same with the default cables.
+    /// Their latency with the default cables.
     hops_and_cables_ns: f64,
     /// Mean flits per cycle of a saturated blue link.
     blue_flits: f64,
@@ -225,7 +225,7 @@ fn table_of(full: &Dragonfly, seen: &Seen) -> Table {
     }
 }
 
-/// GB/s of so many bytes per cycle.
+/// Converts bytes per cycle to GB/s.
 fn ns_to_gbytes(bytes_per_cycle: f64) -> f64 {
     bytes_per_cycle / ns(1.0)
 }

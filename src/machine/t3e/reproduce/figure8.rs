@@ -181,7 +181,7 @@ fn table_of(sizes: &[Size], all: &[Seen], run: Run) -> Table {
         };
         let (bound, saturation) = (seen.bound(), seen.saturation_mb_per_s);
         let [offered, arrived] = seen.first_mb_per_s;
-        let first = "of half of the bound arrives";
+        let first = "accepted at half of the bound";
         let rounded = Tolerance::Absolute(0.5);
         rows.extend([
             row(Kind::Count, "2 x bisection / N", share, seen.share(), exact),
@@ -308,7 +308,7 @@ mod tests {
         let torus = torus("4x4x4").unwrap();
         seen.first_mb_per_s = carried(&torus, Load::FULL, run, 1).unwrap();
         let told = outside(&SIZES[3..4], &[seen]);
-        assert_eq!(told, ["64 PEs, 4x4x4: of half of the bound arrives"]);
+        assert_eq!(told, ["64 PEs, 4x4x4: accepted at half of the bound"]);
     }
 
     /// A network of other links than its size has: one cable of the middle is missing, or the other
