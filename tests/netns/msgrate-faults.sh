@@ -97,7 +97,7 @@ dead_blocks() {
     check "$LAB: the router of nic0 is killed" "$PHW_SCRIPTS/node.sh" --lab "$LAB" kill g0-c0s0
     begun=$EPOCHREALTIME
     told_to_end "$runner"
-    check "a run of blocks ends within about one time-out of 3 s" \
+    check "a run of blocks ends within its time-out of 3 s and 6 s for a slow host" \
         awk -v a="$begun" -v b="$EPOCHREALTIME" 'BEGIN { print b - a " s"; exit !(b - a < 9) }'
     check "its sums close" jq -e '.timed_out > 0 and .unknown == 0 and .unfinished == []
         and .sent == .acknowledged + .timed_out + .refused' "$file"
