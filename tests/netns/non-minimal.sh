@@ -74,7 +74,7 @@ keeps_up() {
     exactly_once "$1" 100 && jq -e --slurpfile virtual "$2" --argjson at "$3" --argjson dilation "$DILATION" '
         (.latency_us.p50 * 1000 / $dilation * 7 / 8) as $p50 | $virtual[0][$at].latency_cycles.p50 as $most
         | (.offered_per_source * .seconds / (.seconds - .drain_seconds)) as $sent
-        | (3 * (.rate / (.seconds * .sources) | sqrt)) as $chance
+        | (3 * (.rate / (.seconds * 24) | sqrt)) as $chance
         | if .not_offered <= 0.01 * .sent and $sent >= 0.98 * .rate - $chance and .drain_seconds < 0.12 * .seconds and $p50 < $most
         then true else
             "rate \(.rate): \($sent) sent, \(.not_offered) not, \(.drain_seconds) s until all was answered, " +
