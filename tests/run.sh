@@ -386,18 +386,18 @@ build() {
     export PHITWIRE_BIN_DIR=$target/debug
 }
 
-# They wait more than they compute, so that three run at a time. The longest comes first, and alone beside those of netem,
-# if these are wanted at all. What has a few seconds to be told in, or computes more, runs two at a time then; what measures, or
+# They wait more than they compute, so that three run at a time, and two of the longest beside those of netem, if these are
+# wanted at all. What has a few seconds to be told in, or computes more, runs two at a time then; what measures, or
 # keeps all processors busy, comes last and alone.
 part_netns() {
     build || return 0
-    local file lab first=tests/netns/aries.sh rest=() two=() alone=()
+    local file lab first=(tests/netns/aries.sh tests/netns/capture.sh tests/netns/ip.sh) rest=() two=() alone=()
     for file in mpi-faults dead-wires processes large loopback mpi; do two+=("tests/netns/$file.sh"); done
     # A lab each, so that each has its ten minutes.
     for lab in "${attacked[@]}"; do alone+=("tests/netns/attacks.sh $lab"); done
     for file in lanes non-minimal view; do alone+=("tests/netns/$file.sh"); done
     for file in tests/netns/*.sh; do
-        case " $first ${two[*]} ${alone[*]} tests/netns/testlib.sh tests/netns/netem-all.sh tests/netns/netem.sh tests/netns/netem-dragonfly.sh tests/netns/netem-t3e.sh " in
+        case " ${first[*]} ${two[*]} ${alone[*]} tests/netns/testlib.sh tests/netns/netem-all.sh tests/netns/netem.sh tests/netns/netem-dragonfly.sh tests/netns/netem-t3e.sh " in
             *" $file "*) ;;
             *) rest+=("$file") ;;
         esac
@@ -406,9 +406,9 @@ part_netns() {
     may_again=1
     if has_part netem; then
         start_netem
-        run_tests 1 "$first"
+        run_tests 2 "${first[@]}"
     else
-        rest=("$first" "${rest[@]}")
+        rest=("${first[@]}" "${rest[@]}")
     fi
     run_tests 3 "${rest[@]}"
     run_tests 2 "${two[@]}"
