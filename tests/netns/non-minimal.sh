@@ -5,12 +5,12 @@
 # A router takes its decisions from queues, and queues come from rates: links and routers must be slowed down alike, hence a
 # paced clock. At one emulated nanosecond in 200 us a busy router wakes up 4,375 times a second, and the lab takes 0.4 to 0.9 of
 # a core; at 100 us it takes up to 1.3. Whether it keeps up is judged in each run, and a lab that does not fails it. What
-# remains different: docs/next.md, item 20.
+# remains different: docs/next.md, item 16.
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces
 [[ ${PHITWIRE_LONG:-0} != 0 ]] \
-    || skip_all "open: shares of a lab are not within 20 % of virtual time's at all rates yet (docs/next.md, item 20)"
+    || skip_all "open: shares of a lab are not within 20 % of virtual time's at all rates yet (docs/next.md, item 16)"
 
 # Real nanoseconds that an emulated one takes; a cycle is 8/7 ns.
 DILATION=200000
