@@ -23,7 +23,7 @@ use crate::time::{Duration, Time};
 const SHORTEST: Duration = Duration::from_ms(2_000);
 /// Periods in a request's time-out, at most: long time-outs say that responses may be old.
 const PER_TIMEOUT: u64 = 10;
-const NS_PER_PS: u64 = 1_000;
+const PS_PER_NS: u64 = 1_000;
 
 /// What a network interface knows of those that had its place, and its requests, before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,7 +89,7 @@ impl Periods {
     pub(crate) fn stood_still(&mut self, now: Time, span: Duration) {
         self.clock_ns = self
             .clock_ns
-            .saturating_add(span.as_ps().div_ceil(NS_PER_PS));
+            .saturating_add(span.as_ps().div_ceil(PS_PER_NS));
         self.next(now);
     }
 
@@ -99,7 +99,7 @@ impl Periods {
         self.number = clock_ns / self.length_ns;
         let left_ns = self.length_ns - clock_ns % self.length_ns;
         // From the beginning of the nanosecond that it is.
-        let began = Time::from_ps(now.as_ps() / NS_PER_PS * NS_PER_PS);
+        let began = Time::from_ps(now.as_ps() / PS_PER_NS * PS_PER_NS);
         self.ends = began + Duration::from_ns(left_ns);
     }
 

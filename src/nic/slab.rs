@@ -198,8 +198,8 @@ impl<E: Entry> Slab<E> {
 
     /// When all regions have slots again, if one has none now.
     fn all_open(&self) -> Option<Time> {
-        let is_full = (0..self.regions.len()).any(|region| !self.has_slot_in(region));
-        is_full.then(|| self.periods.ends())
+        let one_is_full = (0..self.regions.len()).any(|region| !self.has_slot_in(region));
+        one_is_full.then(|| self.periods.ends())
     }
 
     /// The slot of a region that has been in quarantine longest, if it was not used in the present

@@ -184,9 +184,9 @@ fn table_of(full: &Dragonfly, seen: &Seen) -> Table {
     };
     let inventory = full.inventory();
     // Raw bandwidth includes the tenth flit of a set.
-    let raw =
-        ns_to_gbytes(seen.blue_flits * FLIT_BYTES as f64) * SET_FLITS as f64 / DATA_FLITS as f64;
-    let payload = ns_to_gbytes(seen.blue_payload);
+    let raw = gbytes_per_second(seen.blue_flits * FLIT_BYTES as f64) * SET_FLITS as f64
+        / DATA_FLITS as f64;
+    let payload = gbytes_per_second(seen.blue_payload);
     let per_node = stated::GLOBAL_TILES / stated::NODES_PER_ROUTER;
     Table {
         title: "Quiet latency and global bandwidth (white paper, Aries Performance)".into(),
@@ -226,7 +226,7 @@ fn table_of(full: &Dragonfly, seen: &Seen) -> Table {
 }
 
 /// Converts bytes per cycle to GB/s.
-fn ns_to_gbytes(bytes_per_cycle: f64) -> f64 {
+fn gbytes_per_second(bytes_per_cycle: f64) -> f64 {
     bytes_per_cycle / ns(1.0)
 }
 
