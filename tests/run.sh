@@ -391,7 +391,7 @@ build() {
 # keeps all processors busy, comes last and alone.
 part_netns() {
     build || return 0
-    local file lab first=(tests/netns/aries.sh tests/netns/capture.sh tests/netns/ip.sh) rest=() two=() alone=()
+    local file lab first=(tests/netns/aries.sh tests/netns/capture.sh) rest=() two=() alone=()
     for file in mpi-faults dead-wires processes large loopback mpi; do two+=("tests/netns/$file.sh"); done
     # A lab each, so that each has its ten minutes.
     for lab in "${attacked[@]}"; do alone+=("tests/netns/attacks.sh $lab"); done
