@@ -26,13 +26,13 @@ use super::responder::{EVENT_CODE, Responder};
 use super::traffic::{self, BlockWork, PacketIssuer, RUN_DOMAIN, routing_of};
 use super::transaction::{RemoteEvent, Ssid, Transactions, high_ssid};
 use super::virtual_node::{Target, VirtualNodes};
+use crate::nic::ProbeLog;
 use crate::nic::local::Client;
 use crate::nic::periods::Periods;
 use crate::nic::runs::Runs;
 use crate::nic::traffic::Source;
 use crate::nic::traffic_report::TrafficReport;
 use crate::nic::traffic_spec::{SpecError, TrafficSpec};
-use crate::nic::ProbeLog;
 use crate::rng::Rng;
 use crate::time::{Duration, Time};
 
