@@ -67,7 +67,8 @@ for how in "${kinds[@]}"; do unharmed "$how" pids 0.5 3; done
 unharmed signal half 0.5
 (( ${PHITWIRE_LONG:-0} == 0 )) || unharmed signal pids 30
 
-# Longer than `give_up_ms`, also where the other half is held up for most of that time: what was on the links is lost and reported, and the links come back.
+# Longer than `give_up_ms`, also where the other half is held up for most of that time: what was on the links is lost and
+# reported, and the links come back.
 before=$(downs)
 frozen signal half 8
 check "$LAB: half a lab that stands still for 8 s is given up" test "$(downs)" -gt "$before"

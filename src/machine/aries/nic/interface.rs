@@ -23,7 +23,7 @@ use super::packet_buf::PacketBuf;
 use super::request::{Operation, Post, PostError};
 use super::requester::{Ask, Requester};
 use super::responder::{EVENT_CODE, Responder};
-use super::traffic::{self, BlockWork, PacketIssuer, RUN_DOMAIN, routing_of};
+use super::traffic::{BlockWork, PacketIssuer, RUN_DOMAIN, routing_of};
 use super::transaction::{RemoteEvent, Ssid, Transactions, high_ssid};
 use super::virtual_node::{Target, VirtualNodes};
 use crate::nic::ProbeLog;
