@@ -22,6 +22,7 @@ BAND=0.2
 RATES=(14 28 42)
 LOADS=0.01875..0.05625:0.01875
 WINDOW=1024
+SOURCES=24
 SECONDS_EACH=4
 
 # The smallest dragonfly with a third group for non-minimal paths, a choice of green links, and eight sources for the
@@ -71,10 +72,10 @@ live() {
 # and half of it as soon as in virtual time at the latest. The wires of the lab take next to nothing of its time, so that
 # processes which are not behind are sooner.
 keeps_up() {
-    exactly_once "$1" 100 && jq -e --slurpfile virtual "$2" --argjson at "$3" --argjson dilation "$DILATION" '
+    exactly_once "$1" 100 && jq -e --argjson sources "$SOURCES" --slurpfile virtual "$2" --argjson at "$3" --argjson dilation "$DILATION" '
         (.latency_us.p50 * 1000 / $dilation * 7 / 8) as $p50 | $virtual[0][$at].latency_cycles.p50 as $most
         | (.offered_per_source * .seconds / (.seconds - .drain_seconds)) as $sent
-        | (3 * (.rate / (.seconds * 24) | sqrt)) as $chance
+        | (3 * (.rate / (.seconds * $sources) | sqrt)) as $chance
         | if .not_offered <= 0.01 * .sent and $sent >= 0.98 * .rate - $chance and .drain_seconds < 0.12 * .seconds and $p50 < $most
         then true else
             "rate \(.rate): \($sent) sent, \(.not_offered) not, \(.drain_seconds) s until all was answered, " +
