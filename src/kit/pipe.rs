@@ -160,6 +160,40 @@ impl<const DEPTH: u8, const FORWARD: u32, const BACK: u32> Pipe<DEPTH, FORWARD, 
         self.places
     }
 
+    /// Whether there is a place for the next item where wires take no time. After `false` the next
+    /// read tells to wake the writer.
+    #[inline]
+    pub fn has_place_at_once(&mut self) -> bool {
+        self.starved = self.places >= DEPTH;
+        !self.starved
+    }
+
+    /// Writes an item of that many places where wires take no time: it can be read in the same
+    /// cycle. Returns whether the reader is to be woken.
+    #[inline]
+    pub fn write_at_once(&mut self, places: u8) -> bool {
+        debug_assert!(self.places < DEPTH, "a write without a credit");
+        let wakes = self.is_empty();
+        self.tail = self.tail.wrapping_add(1);
+        self.places += places;
+        wakes
+    }
+
+    /// Reads an item of that many places where wires take no time. Returns when the next one can
+    /// be read, and whether the writer is to be woken.
+    #[inline]
+    pub fn read_at_once(&mut self, places: u8) -> (Next, bool) {
+        debug_assert!(!self.is_empty(), "a read before the item is there");
+        self.head = self.head.wrapping_add(1);
+        self.places -= places;
+        let next = if self.is_empty() {
+            Next::Empty
+        } else {
+            Next::Ready
+        };
+        (next, core::mem::take(&mut self.starved))
+    }
+
     #[inline]
     fn room_beside(&mut self, taken: u8, now: u32, after: u32) -> Room {
         debug_assert!(after <= 1);

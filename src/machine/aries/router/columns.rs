@@ -14,8 +14,7 @@ use super::event::AriesEvent;
 use super::grain::Items;
 use super::pace::Pace;
 use super::pipeline::{
-    BUFFERS, COLUMN_CREDIT_CYCLES, ColumnBufferId, ColumnPipe, FIRST_PROCESSOR_TILE, NETWORK, ROWS,
-    TILES, Wake,
+    BUFFERS, ColumnBufferId, ColumnPipe, FIRST_PROCESSOR_TILE, NETWORK, ROWS, TILES, Wake,
 };
 use super::pool::{Fifo, Item, Pool, Slot};
 use super::tiles::{Ports, Tiles};
@@ -26,14 +25,14 @@ use crate::machine::aries::route::registers::{FIRST_NIC_PORT, VCS};
 
 /// The packet that an output multiplexer is busy with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Current(u16);
+pub(super) struct Current(u16);
 
 impl Current {
     const NONE: Self = Self(0xffff);
     const DEAD: u16 = 1 << 8;
     const STALLED: u16 = 1 << 9;
 
-    const fn new(vc: usize, source_row: usize, drain: u16) -> Self {
+    pub(super) const fn new(vc: usize, source_row: usize, drain: u16) -> Self {
         Self(vc as u16 | (source_row as u16) << 3 | drain)
     }
     const fn vc(self) -> usize {
@@ -167,6 +166,11 @@ impl Columns {
         self.active |= 1 << output;
     }
 
+    #[cfg(test)]
+    pub(super) fn outputs(&self) -> &impl core::fmt::Debug {
+        &self.outputs
+    }
+
     /// Flits in column buffers and on the way to them, by output tile and virtual channel.
     pub(super) fn by_output<I: Items>(&self) -> [[u64; VCS]; TILES] {
         let mut held = [[0; VCS]; TILES];
@@ -250,19 +254,20 @@ impl<I: Items> Tiles<I> {
             *requests &= !(1 << (vc * 8 + source_row));
             if *requests == 0 {
                 columns.waiting &= !(1 << output);
+                columns.active &= !(1 << output);
             }
             if let Next::Ahead(cycles) = next {
                 self.wake_ahead(cycles.into(), Wake::ColumnReader(id));
             }
         }
         if wakes_subswitch {
-            self.wake_ahead(COLUMN_CREDIT_CYCLES, Wake::ColumnWriter(id));
+            self.wake_column_writer(id);
         }
         item
     }
 
     #[inline]
-    fn output<P: Ports>(&mut self, output: usize, io: &mut P) {
+    pub(super) fn output<P: Ports>(&mut self, output: usize, io: &mut P) {
         let Output {
             requests,
             mut current,
@@ -276,12 +281,23 @@ impl<I: Items> Tiles<I> {
                 return;
             }
             self.columns.outputs[output].current = current;
-            self.columns.moved[current.vc()] |= 1 << output;
         } else if requests >> (current.vc() * 8 + current.source_row()) & 1 == 0 {
             self.columns.active &= !(1 << output);
             return;
         }
         let item = self.read_column(output, current);
+        self.leave_by(output, current, item, io);
+    }
+
+    /// What was read from a column buffer leaves by its output, or is thrown away.
+    #[inline]
+    pub(super) fn leave_by<P: Ports>(
+        &mut self,
+        output: usize,
+        current: Current,
+        item: Item,
+        io: &mut P,
+    ) {
         let (slot, flits) = (item.slot, item.flits());
         self.loads.leave(output, flits);
         if slot.is_head() && self.watch.is_some() {
@@ -298,9 +314,7 @@ impl<I: Items> Tiles<I> {
         if output < FIRST_PROCESSOR_TILE {
             self.push_to(output, item, io);
         } else {
-            let tile = output - FIRST_PROCESSOR_TILE;
-            self.netlink.push(tile, item, &mut self.pool);
-            self.on_way_to_nics(tile, flits);
+            self.leave_for_nic(output - FIRST_PROCESSOR_TILE, item, io);
         }
     }
 
@@ -357,14 +371,47 @@ impl<I: Items> Tiles<I> {
         if asks == 0 {
             return Current::NONE;
         }
-        let state = &mut self.columns.outputs[output];
-        let vc = below::<VCS>(usize::from(state.vc_turn.arbitrate(asks)));
-        let current = Current(chosen[vc]);
-        state.last[vc] = current.source_row() as u8;
-        if output >= FIRST_PROCESSOR_TILE && current.drains() == 0 {
-            self.reserve_output(output, current);
+        let vc = usize::from(self.columns.outputs[output].vc_turn.pick(asks));
+        let current = Current(chosen[below::<VCS>(vc)]);
+        let id = ColumnBufferId::at_output(output, current.vc(), current.source_row());
+        if let Some(head) = self.columns.front(id, &self.pool) {
+            self.begin_leaving(output, current, head);
         }
         current
+    }
+
+    /// The output was given to the packet that begins with `head`: it has had its turn, and room in
+    /// Netlink and on the NIC's link is kept for what leaves by a processor tile.
+    #[inline]
+    pub(super) fn begin_leaving(&mut self, output: usize, current: Current, head: Slot) {
+        let vc = current.vc();
+        self.columns.moved[vc] |= 1 << output;
+        let state = &mut self.columns.outputs[output];
+        state.vc_turn.grant(vc as u8);
+        state.last[vc] = current.source_row() as u8;
+        if output >= FIRST_PROCESSOR_TILE && current.drains() == 0 {
+            self.netlink
+                .reserve_output(output, head.nic(), head.length());
+        }
+    }
+
+    /// The port by which the packet that begins with `head` leaves `output`, and whether it can
+    /// begin to.
+    #[inline]
+    pub(super) fn can_leave<P: Ports>(
+        &self,
+        output: usize,
+        vc: usize,
+        head: Slot,
+        io: &P,
+    ) -> (usize, bool) {
+        let length = usize::from(head.length());
+        if output < FIRST_PROCESSOR_TILE {
+            return (output, io.can_begin(output, vc, length));
+        }
+        let port = FIRST_NIC_PORT + head.nic();
+        let (before, room) = self.netlink.output_room(output, head.nic());
+        (port, room && io.can_promise(port, vc, before + length))
     }
 
     /// What an idle output could begin with on a virtual channel for which `sources` have packets:
@@ -386,14 +433,7 @@ impl<I: Items> Tiles<I> {
             left &= left - 1;
             let id = ColumnBufferId::at_output(output, vc, source_row);
             let head = self.columns.front(id, &self.pool)?;
-            let length = usize::from(head.length());
-            let (port, can) = if output < FIRST_PROCESSOR_TILE {
-                (output, io.can_begin(output, vc, length))
-            } else {
-                let port = FIRST_NIC_PORT + head.nic();
-                let (before, room) = self.netlink.output_room(output, head.nic());
-                (port, room && io.can_promise(port, vc, before + length))
-            };
+            let (port, can) = self.can_leave(output, vc, head, io);
             if can {
                 if discarding {
                     self.resume(output, vc);
@@ -414,19 +454,9 @@ impl<I: Items> Tiles<I> {
         None
     }
 
-    /// Keeps room in Netlink and on the NIC's link for a packet that begins to leave by a processor
-    /// tile.
-    fn reserve_output(&mut self, output: usize, current: Current) {
-        let id = ColumnBufferId::at_output(output, current.vc(), current.source_row());
-        if let Some(head) = self.columns.front(id, &self.pool) {
-            self.netlink
-                .reserve_output(output, head.nic(), head.length());
-        }
-    }
-
     /// The link takes packets again: nothing more is discarded.
     #[cold]
-    fn resume(&mut self, output: usize, vc: usize) {
+    pub(super) fn resume(&mut self, output: usize, vc: usize) {
         self.columns.discarding[vc] &= !(1 << output);
         self.events.push(AriesEvent::ForwardProgressRestored {
             tile: output as u8,

@@ -2,6 +2,8 @@
 
 use super::counters::AriesCounters;
 use super::event::AriesEvent;
+#[cfg(test)]
+use super::grain::BufferedPackets;
 use super::grain::{Flits, FreePackets, Packets};
 use super::load::LoadSteps;
 use super::tiles::{Ports, Tiles};
@@ -22,6 +24,9 @@ pub enum Core {
     Packets(Box<Tiles<Packets>>),
     /// Of packets, where cycles mean nothing.
     FreePackets(Box<Tiles<FreePackets>>),
+    /// The same, always by way of the buffers.
+    #[cfg(test)]
+    Buffered(Box<Tiles<BufferedPackets>>),
 }
 
 macro_rules! tiles {
@@ -30,6 +35,8 @@ macro_rules! tiles {
             Core::Flits($tiles) => $call,
             Core::Packets($tiles) => $call,
             Core::FreePackets($tiles) => $call,
+            #[cfg(test)]
+            Core::Buffered($tiles) => $call,
         }
     };
 }
@@ -80,7 +87,32 @@ impl Core {
         match self {
             Self::Flits(_) => Grain::Flit,
             Self::Packets(_) | Self::FreePackets(_) => Grain::Packet,
+            #[cfg(test)]
+            Self::Buffered(_) => Grain::Packet,
         }
+    }
+
+    /// A free-running core of packets that takes none past the buffers.
+    #[cfg(test)]
+    pub(super) fn buffered(registers: AriesRegisters) -> Self {
+        Self::Buffered(Box::new(Tiles::new(registers)))
+    }
+
+    /// All of a free-running core's state that packets leave behind, and how many of them nobody
+    /// was in the way of.
+    #[cfg(test)]
+    pub(super) fn left_behind(&self) -> (String, u64) {
+        tiles!(self, tiles => (
+            format!(
+                "{:?} {:?} {:?} {:?} {:?}",
+                tiles.rows.subswitches(),
+                tiles.columns.outputs(),
+                tiles.loads,
+                tiles.netlink.apart_from_places(),
+                (tiles.cycle(), tiles.counters(), tiles.stalls(), tiles.flits_by_stage()),
+            ),
+            tiles.alone
+        ))
     }
 
     as_tiles! {

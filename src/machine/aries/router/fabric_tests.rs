@@ -4,6 +4,7 @@ use phitwire_framing::aries::flit::{Lines, Routing};
 
 use super::tests::BLUE;
 use super::*;
+use crate::chip::{Grain, RouterClock};
 use crate::machine::aries::route::harness::Machine;
 use crate::machine::aries::router::core::Core;
 use crate::machine::aries::router::harness::{Fabric, GRAINS};
@@ -234,5 +235,77 @@ fn watched_routers_do_what_they_do_unwatched() {
         };
         let (watched, alone) = (run(true), run(false));
         assert!(watched == alone, "{grain:?}");
+    }
+}
+
+/// A machine of free-running cores that is filled, drained and hit by dying links; what its cores
+/// and NICs look like after each step, and how many packets nobody was in the way of.
+fn steps_of(buffered: bool, depth: u32, seed: u64) -> (Vec<String>, u64, u64) {
+    let free = (Grain::Packet, RouterClock::FreeRunning);
+    let mut fabric = Fabric::new(Machine::small(), depth, free);
+    fabric.responds = true;
+    if buffered {
+        for core in &mut fabric.cores {
+            *core = Core::buffered(core.registers().clone());
+        }
+    }
+    let (nics, mut rng) = (fabric.nics.len(), Rng::new(seed, 0));
+    let mut seen = Vec::new();
+    for load in [1, 24] {
+        fabric.fill(load, &Routing::ALL, &mut rng, |from, turn, rng| {
+            // Every second round all go to few.
+            if turn % 2 == 1 {
+                from & 3
+            } else {
+                rng.below(nics as u64) as usize
+            }
+        });
+        for step in 0..400 {
+            if step == 60 && load == 24 {
+                fabric.cut(0, 0);
+            }
+            fabric.step();
+            for core in &mut fabric.cores {
+                core.check_forward_progress(Time::from_ns(seen.len() as u64 * 5_000));
+            }
+            if step % 8 == 0 {
+                let cores = fabric.cores.iter().map(|core| core.left_behind().0);
+                let got: Vec<_> = fabric.nics.iter().map(|nic| nic.got.clone()).collect();
+                seen.push(format!("{:?} {got:?}", cores.collect::<Vec<_>>()));
+            }
+        }
+    }
+    let alone = fabric.cores.iter().map(|core| core.left_behind().1).sum();
+    let forwarded = fabric
+        .cores
+        .iter()
+        .map(|core| core.counters().packets_forwarded);
+    (seen, alone, forwarded.sum())
+}
+
+/// Packets that pass by without the buffers leave behind what they would leave behind by way of
+/// them: every arbiter, load, counter, random choice and cycle, under load, with links that stop
+/// and die.
+#[test]
+fn to_pass_without_buffers_is_to_pass_through_them() {
+    for (depth, seed) in [(32, 1), (14, 2), (14, 3), (300, 4)] {
+        let (direct, alone, forwarded) = steps_of(false, depth, seed);
+        let (buffered, of_buffered, _) = steps_of(true, depth, seed);
+        for (step, (direct, buffered)) in direct.iter().zip(&buffered).enumerate() {
+            assert!(
+                direct == buffered,
+                "depth {depth}, seed {seed}, step {step}"
+            );
+        }
+        assert_eq!(alone, of_buffered);
+        let waited = forwarded.saturating_sub(alone);
+        assert!(
+            alone > 200 && waited > 200,
+            "both are taken: {alone}, {waited}"
+        );
+        assert!(
+            direct != steps_of(true, depth, seed + 9).0,
+            "the comparison can fail"
+        );
     }
 }

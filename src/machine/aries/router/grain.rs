@@ -5,7 +5,7 @@
 //! |---|---|---|---|---|
 //! | [`Flits`] | any | a flit, as on the chip | take their cycles | for a cycle |
 //! | [`Packets`] | paced, virtual | a packet | take their cycles | for a cycle per flit |
-//! | [`FreePackets`] | free-running | a packet | take none: the next stage has it in the next cycle | for a cycle |
+//! | [`FreePackets`] | free-running | a packet | take none | for no time, while nobody waits; else for a cycle |
 //!
 //! Stages, arbiters, routing decisions, loads and the depths of buffers are the same. A packet
 //! begins at a router only when all of it has come, so that no output is held by one whose rest was
@@ -19,8 +19,8 @@ use phitwire_framing::aries::flit::Head;
 
 use super::pace::Pace;
 use super::pipeline::{
-    COLUMN_CYCLES, ColumnBufferId, FIRST_PROCESSOR_TILE, INPUT_CYCLES, NETLINK_CYCLES, ROW_CYCLES,
-    ROWS, RowBufferId, Wake,
+    COLUMN_CREDIT_CYCLES, COLUMN_CYCLES, ColumnBufferId, FIRST_PROCESSOR_TILE, INPUT_CYCLES,
+    NETLINK_CYCLES, ROW_CREDIT_CYCLES, ROW_CYCLES, ROWS, RowBufferId, Wake,
 };
 use super::pool::{Item, Slot};
 use super::tiles::{
@@ -34,6 +34,8 @@ pub trait Items: Copy + Debug + Default + Send + Sync + 'static {
     const PACKETS: bool;
     /// Wires and fixed stages take their cycles.
     const TIMED: bool;
+    /// What meets nobody passes without the buffers; see [`through`](super::through).
+    const THROUGH: bool;
 
     /// Whether a packet of which `visible` flits have come can begin.
     #[inline]
@@ -54,7 +56,13 @@ pub trait Items: Copy + Debug + Default + Send + Sync + 'static {
         now: u32,
         after: u32,
     ) -> Room {
-        if Self::PACKETS {
+        if !Self::TIMED {
+            if pipe.has_place_at_once() {
+                Room::Open
+            } else {
+                Room::Starved
+            }
+        } else if Self::PACKETS {
             pipe.room_for_some(now, after)
         } else {
             pipe.room(now, after)
@@ -68,6 +76,9 @@ pub trait Items: Copy + Debug + Default + Send + Sync + 'static {
         now: u32,
         flits: u8,
     ) -> bool {
+        if !Self::TIMED {
+            return pipe.write_at_once(flits);
+        }
         if Self::PACKETS {
             pipe.take_places(flits);
         }
@@ -81,6 +92,9 @@ pub trait Items: Copy + Debug + Default + Send + Sync + 'static {
         now: u32,
         flits: u8,
     ) -> (Next, bool) {
+        if !Self::TIMED {
+            return pipe.read_at_once(flits);
+        }
         if Self::PACKETS {
             pipe.free_places(flits);
         }
@@ -110,40 +124,69 @@ pub struct Packets;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FreePackets;
 
+/// As [`FreePackets`], with every packet through all buffers.
+#[cfg(test)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BufferedPackets;
+
+#[cfg(test)]
+impl Items for BufferedPackets {
+    const PACKETS: bool = true;
+    const TIMED: bool = false;
+    const THROUGH: bool = false;
+}
+
 impl Items for Flits {
     const PACKETS: bool = false;
     const TIMED: bool = true;
+    const THROUGH: bool = false;
 }
 
 impl Items for Packets {
     const PACKETS: bool = true;
     const TIMED: bool = true;
+    const THROUGH: bool = false;
 }
 
 impl Items for FreePackets {
     const PACKETS: bool = true;
     const TIMED: bool = false;
+    const THROUGH: bool = true;
 }
 
 // Wires.
 impl<I: Items> Tiles<I> {
-    /// The cycle by the clock of the wires between the stages. Where they take no time so much of
-    /// it passes from one cycle to the next that nothing is on a wire any more (and this clock
-    /// comes round after 2^29 cycles, not 2^32; see [`Pipe`]).
+    /// The cycle by the clock of the wires between the stages; see [`Pipe`].
     #[inline]
     pub(super) fn wire_clock(&self) -> u32 {
-        if I::TIMED {
-            self.cycle as u32
-        } else {
-            (self.cycle << 3) as u32
-        }
+        self.cycle as u32
     }
 
     /// Enters `wake` for when a wire of that many cycles has brought what was put on it.
     #[inline]
     pub(super) fn wake_ahead(&mut self, cycles: u64, wake: Wake) {
-        let cycles = if I::TIMED { cycles } else { 1 };
+        debug_assert!(I::TIMED, "without time on wires nothing is ahead");
         self.calendar.enter(self.cycle, cycles, wake);
+    }
+
+    /// A place of a row buffer was freed that its input tile waits for.
+    #[inline]
+    pub(super) fn wake_row_writer(&mut self, id: RowBufferId) {
+        if I::TIMED {
+            self.wake_ahead(ROW_CREDIT_CYCLES, Wake::RowWriter(id));
+        } else {
+            self.row_place_freed(id);
+        }
+    }
+
+    /// A place of a column buffer was freed that its subswitch waits for.
+    #[inline]
+    pub(super) fn wake_column_writer(&mut self, id: ColumnBufferId) {
+        if I::TIMED {
+            self.wake_ahead(COLUMN_CREDIT_CYCLES, Wake::ColumnWriter(id));
+        } else {
+            self.column_place_freed(id);
+        }
     }
 
     /// Flits that Netlink writes into the queue of a processor tile (`channel`: tile times 8 plus

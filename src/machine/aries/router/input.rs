@@ -37,6 +37,17 @@ struct InputVc {
     waits_for: u8,
 }
 
+/// How a packet goes on.
+struct Onward {
+    /// The tile by which it leaves.
+    output: usize,
+    row_buffer: RowBufferId,
+    /// What its head becomes.
+    slot: Slot,
+    kind: Choice,
+    up: bool,
+}
+
 /// What the input queues of all tiles need to know beyond their content.
 #[derive(Debug)]
 pub(super) struct Inputs {
@@ -163,13 +174,23 @@ impl<I: Items> Tiles<I> {
     /// Lets every tile that can send one flit over its row bus.
     pub(super) fn input_stage<P: Ports>(&mut self, io: &mut P) {
         let mut pending = self.inputs.pending();
+        // Without time on wires packets come to an output one after the other, each cycle with
+        // another tile's first.
+        let first = if I::TIMED { 0 } else { self.cycle % 64 };
+        pending = pending.rotate_right(first as u32);
         while pending != 0 {
-            let tile = below::<TILES>(pending.trailing_zeros() as usize);
+            let tile = (u64::from(pending.trailing_zeros()) + first) % 64;
             pending &= pending - 1;
-            let ready = self.inputs.ready[tile];
-            let vc = self.inputs.vc_turn[tile].arbitrate(ready);
-            self.move_input(tile, usize::from(vc), io);
+            self.send_from(below::<TILES>(tile as usize), io);
         }
+    }
+
+    /// Lets a tile that can send something send one item.
+    #[inline]
+    pub(super) fn send_from<P: Ports>(&mut self, tile: usize, io: &mut P) {
+        let ready = self.inputs.ready[tile];
+        let vc = self.inputs.vc_turn[tile].arbitrate(ready);
+        self.move_input(tile, usize::from(vc), io);
     }
 
     #[inline]
@@ -229,7 +250,7 @@ impl<I: Items> Tiles<I> {
 
     /// Writes a flit into a row buffer, where it is seen after the wire.
     #[inline]
-    fn send_to_row(&mut self, id: RowBufferId, item: Item) {
+    pub(super) fn send_to_row(&mut self, id: RowBufferId, item: Item) {
         let now = self.wire_clock();
         let wakes = self.rows.write::<I>(now, id, item, &mut self.pool);
         self.on_row_bus(id, item.flits(), wakes);
@@ -267,47 +288,105 @@ impl<I: Items> Tiles<I> {
             // The rest of the packet wakes the channel.
             return self.inputs.sleep(tile, vc);
         }
+        let visible = self.inputs.vcs[tile * VCS + vc].visible;
+        let way = match self.decide((tile, vc), head, visible, io) {
+            Ok(way) => way,
+            Err(why) => return self.refuse(tile, vc, head, why, io),
+        };
+        let column = way.row_buffer.column() as u8;
+        if !self.has_room(way.row_buffer, 0) {
+            return self.wait_for(tile, vc, column);
+        }
+        let Some(item) = self.take(tile, vc, way.slot, io) else {
+            return self.ran_dry(tile, vc);
+        };
+        let left = head.length() - item.flits();
+        self.begin(&way, item, io);
+        self.after_pop(tile, vc, item.flits(), left, column);
+    }
+
+    /// Where a packet that has come to a tile by `vc` goes on, if anywhere. `visible`: what can be
+    /// seen of its channel.
+    #[inline]
+    fn decide<P: Ports>(
+        &mut self,
+        (tile, vc): (usize, usize),
+        head: Head,
+        visible: u32,
+        io: &P,
+    ) -> Result<Onward, Refusal> {
         let arrival = Arrival {
             port: tile as u8,
             kind: self.inputs.kinds[tile],
             head,
         };
-        let decision = if self.watch.is_some() {
-            let visible = self.inputs.vcs[tile * VCS + vc].visible;
+        let Decision { way, kind } = if self.watch.is_some() {
             self.watched_choice(arrival, (tile, vc), visible, io)
         } else {
             let loads = &self.loads;
             self.routes
                 .choose(arrival, self.live, &mut self.rng, |port| loads.of(port, io))
-        };
-        let Decision { way, kind } = match decision {
-            Ok(decision) => decision,
-            Err(why) => return self.refuse(tile, vc, head, why, io),
-        };
+        }?;
         let mut output = usize::from(way.port);
         if output >= FIRST_NIC_PORT {
             output = self.ejection_tile(tile, head);
         }
-        let column = (output % COLUMNS) as u8;
-        let id = RowBufferId::new(tile, vc, column.into());
-        if !self.has_room(id, 0) {
-            return self.wait_for(tile, vc, column);
-        }
         let vc_out = head.vc() & 4 | way.class & 3;
         let sent = head.with_vc(vc_out).with_non_minimal(way.non_minimal);
-        let alone = I::is_item(head);
-        let slot = Slot::head(sent, output / COLUMNS, vc_out.into(), alone);
-        let Some(item) = self.take(tile, vc, slot, io) else {
-            return self.ran_dry(tile, vc);
-        };
-        self.count(kind, way.non_minimal);
-        self.loads.commit(output, head.length());
-        self.send_to_row(id, item);
-        if self.watch.is_some() {
-            self.watch_row(tile, vc, sent, id);
+        Ok(Onward {
+            output,
+            row_buffer: RowBufferId::new(tile, vc, output % COLUMNS),
+            slot: Slot::head(sent, output / COLUMNS, vc_out.into(), I::is_item(head)),
+            kind,
+            up: way.non_minimal,
+        })
+    }
+
+    /// Sends a packet's head, or all of it, on the way that was decided.
+    #[inline]
+    fn begin<P: Ports>(&mut self, way: &Onward, item: Item, io: &mut P) {
+        self.count(way.kind, way.up);
+        self.loads.commit(way.output, way.slot.length());
+        if self.watch.is_some()
+            && let Some(sent) = Head::parse(way.slot.flit())
+        {
+            let id = way.row_buffer;
+            self.watch_row(id.tile(), id.vc(), sent, id);
         }
-        let left = if alone { 0 } else { head.length() - 1 };
-        self.after_pop(tile, vc, item.flits(), left, column);
+        self.send_on(way.output, way.row_buffer, item, io);
+    }
+
+    /// Whether nothing is ahead of a packet that comes into the queue of a tile.
+    #[inline]
+    pub(super) fn is_idle(&self, tile: usize, vc: usize) -> bool {
+        let state = &self.inputs.vcs[tile * VCS + vc];
+        self.inputs.ready[tile] == 0 && state.visible == 0 && state.waits_for == NOTHING
+    }
+
+    /// Sends on a packet that comes to an idle tile, without writing it into the tile's queue
+    /// first. Gives it back if it has to wait there.
+    #[inline]
+    pub(super) fn send_past_queue<P: Ports>(
+        &mut self,
+        (tile, vc): (usize, usize),
+        head: Head,
+        item: Item,
+        io: &mut P,
+    ) -> Option<Item> {
+        self.inputs.vc_turn[tile].grant(vc as u8);
+        let flits = item.flits();
+        match self.decide((tile, vc), head, flits.into(), io) {
+            Ok(way) if self.has_room(way.row_buffer, 0) => {
+                self.begin(&way, item.with_slot(way.slot), io);
+            }
+            Ok(way) => {
+                self.inputs.vcs[tile * VCS + vc].visible = flits.into();
+                self.wait_for(tile, vc, way.row_buffer.column() as u8);
+                return Some(item);
+            }
+            Err(why) => self.throw_away((tile, vc), head, item, why),
+        }
+        None
     }
 
     /// Takes a head, or a packet, out of a tile's input queue; `slot` is what becomes of the head.
@@ -371,6 +450,14 @@ impl<I: Items> Tiles<I> {
         let Some(item) = self.take(tile, vc, slot, io) else {
             return self.ran_dry(tile, vc);
         };
+        let left = head.length() - item.flits();
+        self.throw_away((tile, vc), head, item, why);
+        self.after_pop(tile, vc, item.flits(), left, SWALLOW);
+    }
+
+    /// Throws away what was taken of a packet that has no way.
+    #[cold]
+    fn throw_away(&mut self, (tile, vc): (usize, usize), head: Head, item: Item, why: Refusal) {
         self.pool.unload(item, |_| ());
         self.takes_row_bus(tile, item.flits());
         if self.watch.is_some() {
@@ -395,7 +482,5 @@ impl<I: Items> Tiles<I> {
             }
         });
         self.counters.swallowed_flits += u64::from(item.flits());
-        let left = head.length() - item.flits();
-        self.after_pop(tile, vc, item.flits(), left, SWALLOW);
     }
 }

@@ -31,6 +31,7 @@ mod pool;
 pub mod register_map;
 mod rows;
 mod stages;
+mod through;
 mod tiles;
 mod watched;
 

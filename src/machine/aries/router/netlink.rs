@@ -255,6 +255,18 @@ impl Netlink {
         best
     }
 
+    #[cfg(test)]
+    pub(super) fn apart_from_places(&self) -> String {
+        let inputs = self.inputs.map(|of| (of.flits, of.taken, of.writer));
+        let outputs = self.outputs.map(|of| (of.visible, of.flits, of.taken));
+        let turns = (self.first, self.free, self.serving, self.served, self.turn);
+        let active = (self.inputs_active, self.outputs_active, self.outputs_filled);
+        format!(
+            "{:?} {inputs:?} {outputs:?} {turns:?} {:?} {active:?}",
+            self.nics, self.reserved
+        )
+    }
+
     /// Flits in the input queues of processor tile number `tile` (0 to 7), of requests and of
     /// responses, and in its queue towards the NICs.
     pub(super) fn held_at(&self, tile: usize) -> ([u64; 2], u64) {
@@ -291,6 +303,10 @@ impl<I: Items> Tiles<I> {
                 continue;
             }
             let nic = 2 * pair + usize::from(pending == 2);
+            if !I::TIMED {
+                self.move_in_turns(nic, io);
+                continue;
+            }
             // The first NIC skips packets for which the other takes precedence, and retries them
             // after the other's turn.
             let held = self.move_from(nic, true, io);
@@ -300,6 +316,22 @@ impl<I: Items> Tiles<I> {
             if held {
                 self.move_from(nic, false, io);
             }
+        }
+    }
+
+    /// Lets the NICs of a pair use their slots of the cycle where these are for packets: packet by
+    /// packet in turn, because a packet takes no more slots than a flit.
+    fn move_in_turns<P: Ports>(&mut self, mut nic: usize, io: &mut P) {
+        let mut idle = 0;
+        while idle < 2 {
+            let start = Pace::NIC.before(self.cycle);
+            let before = self.netlink.free[0][below::<NICS>(nic)].max(start);
+            if self.netlink.pending_inputs() & 1 << nic != 0 {
+                self.move_from(nic, true, io);
+            }
+            let moved = self.netlink.free[0][below::<NICS>(nic)] > before;
+            idle = if moved { 0 } else { idle + 1 };
+            nic ^= 1;
         }
     }
 
@@ -371,15 +403,46 @@ impl<I: Items> Tiles<I> {
         state.current = vc as u8;
         let (last, tile) = (left == flits, usize::from(state.tile[vc]) % PROCESSOR_TILES);
         let half = vc / 4;
-        let input = &mut self.netlink.inputs[tile];
-        self.pool.push(&mut input.fifos[half], item);
-        input.flits[half] += u16::from(flits);
         if last {
-            input.writer[half] = NONE;
+            self.netlink.inputs[tile].writer[half] = NONE;
             self.netlink.wake_stalled(tile);
         }
-        self.reaches_tile((FIRST_PROCESSOR_TILE + tile) * VCS + half * 4, flits);
+        self.enter_tile(tile, half, head, item, io);
         self.passes_nic(0, nic, slot, flits)
+    }
+
+    /// An item comes into the input queue of processor tile number `tile` (0 to 7); `head` is its
+    /// head, if it has one. A packet that nobody is ahead of passes the queue
+    /// ([`through`](super::through)).
+    #[inline]
+    fn enter_tile<P: Ports>(
+        &mut self,
+        tile: usize,
+        half: usize,
+        head: Option<Head>,
+        item: Item,
+        io: &mut P,
+    ) {
+        let at = (FIRST_PROCESSOR_TILE + tile, half * 4);
+        let head = head.filter(|_| !I::TIMED && self.is_idle(at.0, at.1));
+        let flits = item.flits();
+        let mut waits = Some(item);
+        if let (Some(head), true) = (head, I::THROUGH) {
+            waits = self.send_past_queue(at, head, item, io);
+        }
+        let input = &mut self.netlink.inputs[tile];
+        let Some(item) = waits else {
+            input.taken[half] -= u16::from(flits);
+            return;
+        };
+        self.pool.push(&mut input.fifos[half], item);
+        input.flits[half] += u16::from(flits);
+        if head.is_none() || !I::THROUGH {
+            self.reaches_tile(at.0 * VCS + at.1, flits);
+        }
+        if head.is_some() && !I::THROUGH {
+            self.send_from(at.0, io);
+        }
     }
 
     /// Takes a flit, or a packet, out of a NIC's queue. `left` flits of its packet are to come;

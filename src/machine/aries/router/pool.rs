@@ -77,6 +77,7 @@ pub(super) struct Item {
     pub(super) slot: Slot,
     /// Where the flits of a packet lie.
     body: u32,
+    flits: u8,
 }
 
 impl Item {
@@ -86,17 +87,14 @@ impl Item {
         Self {
             slot,
             body: NOTHING,
+            flits: 1,
         }
     }
 
     /// Flits of the item.
     #[inline]
     pub(super) const fn flits(self) -> u8 {
-        if self.body == NOTHING {
-            1
-        } else {
-            self.slot.length()
-        }
+        self.flits
     }
 
     /// The same flits with another head.
@@ -122,9 +120,8 @@ impl Fifo {
 
 #[derive(Clone, Copy, Debug)]
 struct Place {
-    slot: Slot,
+    item: Item,
     next: u32,
-    body: u32,
 }
 
 /// The flits of all buffers of a chip. It grows to the most that were ever inside; the buffers
@@ -165,9 +162,8 @@ impl Pool {
     #[inline]
     pub(super) fn push(&mut self, fifo: &mut Fifo, item: Item) {
         let at = self.take_place(Place {
-            slot: item.slot,
+            item,
             next: NOTHING,
-            body: item.body,
         });
         if fifo.first == NOTHING {
             fifo.first = at;
@@ -180,7 +176,7 @@ impl Pool {
     /// The flit at the front, or the head of the packet there.
     #[inline]
     pub(super) fn front(&self, fifo: &Fifo) -> Option<Slot> {
-        Some(self.places.get(fifo.first as usize)?.slot)
+        Some(self.places.get(fifo.first as usize)?.item.slot)
     }
 
     #[inline]
@@ -190,10 +186,7 @@ impl Pool {
         fifo.first = place.next;
         place.next = self.free;
         self.free = at;
-        Some(Item {
-            slot: place.slot,
-            body: place.body,
-        })
+        Some(place.item)
     }
 
     /// The packet that begins with `head` as one item. `fill` writes all of it and says how many
@@ -214,7 +207,11 @@ impl Pool {
         if filled < flits {
             packet[filled..].fill(Flit::new(FLIT_MASK));
         }
-        Item { slot: head, body }
+        Item {
+            slot: head,
+            body,
+            flits: flits as u8,
+        }
     }
 
     /// Takes the flits of an item out of the pool: `take` is given all of them.

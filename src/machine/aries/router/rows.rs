@@ -8,9 +8,7 @@
 //! are allocated as the packet is switched.
 
 use super::grain::Items;
-use super::pipeline::{
-    BUFFERS, ColumnBufferId, ROW_CREDIT_CYCLES, ROWS, RowBufferId, RowPipe, TILES, Wake,
-};
+use super::pipeline::{BUFFERS, ColumnBufferId, ROWS, RowBufferId, RowPipe, TILES, Wake};
 use super::pool::{Fifo, Item, Pool, Slot};
 use super::tiles::Tiles;
 use super::watched::watch_switch;
@@ -119,6 +117,24 @@ impl Rows {
         wakes
     }
 
+    /// A subswitch that can move nothing now is looked at again when something has changed.
+    #[inline]
+    pub(super) fn look_again(&mut self, number: usize) {
+        let switch = &self.subswitches[number];
+        if switch.grantable & !switch.busy == 0 {
+            self.active &= !(1 << number);
+        }
+    }
+
+    /// A packet passes a subswitch for whose output nobody else asks.
+    #[inline]
+    pub(super) fn grant_alone(&mut self, to: ColumnBufferId, from: RowBufferId) {
+        let switch = &mut self.subswitches[below::<TILES>(to.subswitch())];
+        let (row, vc) = (below::<ROWS>(to.row()), to.vc());
+        switch.vc_turn[row].grant(vc as u8);
+        switch.last[row][vc] = from.requester() as u8;
+    }
+
     /// A packet begins to pass by an output of a subswitch.
     pub(super) fn take_output(&mut self, number: usize, row: usize) {
         self.subswitches[number].busy |= 0xff << (8 * row);
@@ -142,6 +158,11 @@ impl Rows {
         let pipe = &mut self.pipes[id.index()];
         pipe.tag = UNDECIDED;
         pipe.is_ready(now)
+    }
+
+    #[cfg(test)]
+    pub(super) fn subswitches(&self) -> &impl core::fmt::Debug {
+        &self.subswitches
     }
 
     /// Flits in row buffers and on the way to them, by subswitch and virtual channel.
@@ -229,9 +250,6 @@ impl<I: Items> Tiles<I> {
             pending &= pending - 1;
             let switch = &self.rows.subswitches[number];
             let mut grantable = switch.grantable & !switch.busy;
-            if grantable == 0 {
-                self.rows.active &= !(1 << number);
-            }
             // A row buffer asks for one output at a time, and for the next one only when all
             // outputs have been given, so no two of them read the same one.
             let (mut asking, mut asks) = ([RowBufferId::new(0, 0, 0); ROWS], 0);
@@ -239,11 +257,7 @@ impl<I: Items> Tiles<I> {
                 let row = below::<ROWS>(grantable.trailing_zeros() as usize / 8);
                 let vcs = (grantable >> (8 * row)) as u8;
                 grantable &= !(0xff << (8 * row));
-                let switch = &mut self.rows.subswitches[number];
-                let vc = below::<VCS>(usize::from(switch.vc_turn[row].arbitrate(vcs)));
-                let requester = switch.pick(row, vc);
-                let from = RowBufferId::of_requester(number, requester);
-                if self.switch_flit(ColumnBufferId::new(number, vc, row), from) {
+                if let Some(from) = self.grant_row(number, row, vcs) {
                     asking[asks] = from;
                     asks += 1;
                 }
@@ -251,7 +265,19 @@ impl<I: Items> Tiles<I> {
             for &id in &asking[..asks] {
                 self.request_output(id);
             }
+            self.rows.look_again(number);
         }
+    }
+
+    /// Lets an output of a subswitch, whose virtual channels `vcs` can move something, move one
+    /// item. Returns the row buffer that asks for an output next.
+    #[inline]
+    pub(super) fn grant_row(&mut self, number: usize, row: usize, vcs: u8) -> Option<RowBufferId> {
+        let switch = &mut self.rows.subswitches[number];
+        let vc = below::<VCS>(usize::from(switch.vc_turn[row].arbitrate(vcs)));
+        let from = RowBufferId::of_requester(number, switch.pick(row, vc));
+        let asks = self.switch_flit(ColumnBufferId::new(number, vc, row), from);
+        asks.then_some(from)
     }
 
     /// Moves one flit from a row buffer to a column bus. True when a packet waits behind the one
@@ -288,7 +314,7 @@ impl<I: Items> Tiles<I> {
             switch.requests[row][vc] &= !(1 << requester);
         }
         if wakes_input {
-            self.wake_ahead(ROW_CREDIT_CYCLES, Wake::RowWriter(from));
+            self.wake_row_writer(from);
         }
         let wakes = self.columns.write::<I>(cycle, to, item, &mut self.pool);
         self.on_column_bus(to, wakes);

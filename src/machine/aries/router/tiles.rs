@@ -3,8 +3,9 @@
 //! Every effect that one stage has on another goes over a wire of several cycles
 //! ([`Pipe`](crate::kit::Pipe)), so no stage sees another's write of the same cycle. Within a cycle
 //! the stages run from the output to the input, which is the order in which a pipe expects its
-//! sides. Where wires take no time ([`grain`](super::grain)), that order alone keeps what is
-//! written in a cycle from being seen in it.
+//! sides. Where wires take no time ([`grain`](super::grain)) they run from the input to the output:
+//! what wins every arbitration passes the router in one cycle, and a place that is freed is taken in
+//! the next.
 //!
 //! Work is proportional to flits that move: each stage has a bit mask of the places where something
 //! can, and whatever is blocked leaves the mask until the flit, free place or link event arrives
@@ -157,6 +158,9 @@ pub struct Tiles<I = Flits> {
     /// What packets that pass are written down in, while somebody watches.
     pub(super) watch: Option<Box<Watch>>,
     grain: PhantomData<I>,
+    /// Packets that nobody was in the way of.
+    #[cfg(test)]
+    pub(super) alone: u64,
 }
 
 impl<I: Items> Tiles<I> {
@@ -184,6 +188,8 @@ impl<I: Items> Tiles<I> {
             progress: ForwardProgress::new(),
             watch: None,
             grain: PhantomData,
+            #[cfg(test)]
+            alone: 0,
         };
         tiles.configure();
         tiles
@@ -385,11 +391,19 @@ impl<I: Items> Tiles<I> {
         io.begin_cycle(now);
         self.deliver(now);
         self.look_at_links(io);
-        self.netlink_output_stage(io);
-        self.output_stage(io);
-        self.subswitch_stage();
-        self.input_stage(io);
-        self.netlink_input_stage(io);
+        if I::TIMED {
+            self.netlink_output_stage(io);
+            self.output_stage(io);
+            self.subswitch_stage();
+            self.input_stage(io);
+            self.netlink_input_stage(io);
+        } else {
+            self.netlink_input_stage(io);
+            self.input_stage(io);
+            self.subswitch_stage();
+            self.output_stage(io);
+            self.netlink_output_stage(io);
+        }
         if self.loads.next_update(now) == Some(now) {
             self.update_loads(io);
         }

@@ -9,6 +9,9 @@ use super::{NONE, Netlink, PACKET, PROCESSOR_TILES};
 use crate::kit::below;
 use crate::machine::aries::route::registers::{FIRST_NIC_PORT, NICS};
 
+/// The output tiles of the first pair of NICs.
+const PAIR: u64 = 0xf << FIRST_PROCESSOR_TILE;
+
 impl Netlink {
     /// Flits promised to the link of `nic`, and whether the queue of processor tile `output` has
     /// room for a packet.
@@ -35,14 +38,22 @@ impl Netlink {
     /// Flits from a processor tile have reached the NICs' side.
     #[inline]
     pub(in super::super) fn output_arrived(&mut self, tile: usize, flits: u32) {
-        self.outputs[tile % PROCESSOR_TILES].visible += flits as u16;
-        self.outputs_filled |= 1 << (tile % PROCESSOR_TILES);
+        self.output_filled(tile, flits);
         self.wake_outputs(tile);
     }
 
     #[inline]
+    fn output_filled(&mut self, tile: usize, flits: u32) {
+        self.outputs[tile % PROCESSOR_TILES].visible += flits as u16;
+        self.outputs_filled |= 1 << (tile % PROCESSOR_TILES);
+    }
+
+    #[inline]
     fn wake_outputs(&mut self, tile: usize) {
-        self.outputs_active |= 3 << (tile / PAIR_TILES * 2);
+        let pair = tile / PAIR_TILES;
+        if self.outputs_filled >> (pair * PAIR_TILES) & 0xf != 0 {
+            self.outputs_active |= 3 << (pair * 2);
+        }
     }
 
     /// The link of `nic` may accept a packet again.
@@ -119,6 +130,59 @@ impl<I: Items> Tiles<I> {
         }
     }
 
+    /// An item leaves processor tile number `tile` (0 to 7) for its NIC. A packet that no other one
+    /// of the pair's tiles is ahead of is handed over at once ([`through`](super::super::through)).
+    #[inline]
+    pub(in super::super) fn leave_for_nic<P: Ports>(
+        &mut self,
+        tile: usize,
+        item: Item,
+        io: &mut P,
+    ) {
+        let tile = tile % PROCESSOR_TILES;
+        let Some((nic, slot)) = self.slot_at_once(tile, item, io) else {
+            self.netlink.push(tile, item, &mut self.pool);
+            return self.on_way_to_nics(tile, item.flits());
+        };
+        let flits = u16::from(item.flits());
+        let netlink = &mut self.netlink;
+        if I::THROUGH {
+            netlink.served[nic] = (tile % PAIR_TILES) as u8;
+            netlink.outputs[tile].taken -= flits;
+            netlink.reserved[nic] -= flits;
+            netlink.free[1][nic] = slot + 1;
+            self.columns.wake(PAIR << (tile / PAIR_TILES * PAIR_TILES));
+            if self.watch.is_some() {
+                self.watch_to_nic(tile, nic, item.slot);
+            }
+            self.push_to(FIRST_NIC_PORT + nic, item, io);
+        } else {
+            netlink.push(tile, item, &mut self.pool);
+            netlink.output_filled(tile, flits.into());
+            if let Some(next) = self.move_to_nic(nic, slot, io) {
+                self.netlink.free[1][nic] = next;
+            }
+        }
+    }
+
+    /// The NIC and the slot in which it takes a packet from a processor tile at once, where that
+    /// takes no time: nothing waits for the NICs of its pair, and its link can take it.
+    #[inline]
+    fn slot_at_once<P: Ports>(&self, tile: usize, item: Item, io: &P) -> Option<(usize, u64)> {
+        let first = tile / PAIR_TILES * PAIR_TILES;
+        if I::TIMED || self.netlink.outputs_filled >> first & 0xf != 0 {
+            return None;
+        }
+        let head = item.slot;
+        let nic = first / PAIR_TILES * 2 + head.nic() % 2;
+        let start = Pace::NIC.before(self.cycle);
+        let slot = self.netlink.free[1][nic].max(start);
+        let port = FIRST_NIC_PORT + nic;
+        let takes = slot < Pace::NIC.before(self.cycle + 1)
+            && (io.can_begin(port, head.vc(), head.length().into()) || !io.is_active(port));
+        takes.then_some((nic, slot))
+    }
+
     /// Hands an item to a NIC's link in `slot`. Returns the next free slot, or `None` if there is
     /// nothing to hand over now.
     #[inline]
@@ -155,8 +219,8 @@ impl<I: Items> Tiles<I> {
             // The tile's next packet may be for the other NIC, and packets at any tile of the pair
             // may have waited until this packet's flits counted as the link's.
             netlink.wake_outputs(number);
-            let first = FIRST_PROCESSOR_TILE + number / PAIR_TILES * PAIR_TILES;
-            self.columns.wake(0xf << first);
+            self.columns
+                .wake(PAIR << (number / PAIR_TILES * PAIR_TILES));
         } else if room >= PACKET {
             self.columns.wake(1 << (FIRST_PROCESSOR_TILE + number));
         }
