@@ -1,7 +1,9 @@
 //! Arbiters as bit operations on request masks.
 //!
-//! The 8-to-1 stages of a router and the tie-break of an adaptive column choice are matrix arbiters
-//! (paper, sections 5.1 and 6); the 2-to-1 stages between the virtual channels are [`RoundRobin`].
+//! The 8-to-1 stages of a router and the tie-break of an adaptive column choice are matrix
+//! arbiters; the 2-to-1 stages between the virtual channels are [`RoundRobin`]. The paper names a
+//! matrix arbiter only for ties between columns (section 5.1). Of the 8-to-1 and 2-to-1 stages it
+//! does not say the kind (section 6).
 
 /// One bit in every byte of a word.
 const LOW_BITS: u64 = 0x0101_0101_0101_0101;

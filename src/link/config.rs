@@ -103,9 +103,9 @@ pub struct LinkProfile {
 }
 
 impl LinkProfile {
-    /// The chip's own values, for round trips of some 100 ns: 256 phits of input buffer for both
-    /// virtual channels (paper, sections 4.2 and 7.5); what the paper does not give follows from
-    /// them.
+    /// The chip's own values, for round trips of some 100 ns: 256 phits of input buffer (paper,
+    /// sections 4.2 and 7.5), by our reading for both virtual channels; what the paper does not
+    /// give follows from them.
     pub fn paper() -> Self {
         Self {
             emulated_time: true,

@@ -33,7 +33,8 @@ pub enum DownReason {
     Command,
     /// The peer says that it was taken down by command.
     PeerDown,
-    /// Every lane of one direction is decommissioned (paper, section 7.7).
+    /// Every lane of one direction is decommissioned (paper, section 7.7; per direction is our
+    /// reading).
     NoLanes,
     /// The peer is another incarnation; the link comes up again by itself.
     PeerRestarted,

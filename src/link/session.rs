@@ -532,7 +532,8 @@ pub trait Session: EndStatus + Debug + Sized {
         self.common().ask_for_lanes(now);
     }
 
-    /// No lane is left in one direction: `link_active` is deasserted (paper, section 7.7).
+    /// No lane is left in one direction: `link_active` is deasserted. The paper says "all the lanes
+    /// in the link" (section 7.7); one direction is our reading.
     fn die(&mut self, now: Time, input: &mut Self::Input) {
         self.leave_active(LinkState::Dead, DownReason::NoLanes, now, input);
         let handshake = &mut self.common().handshake;

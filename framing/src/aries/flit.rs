@@ -66,8 +66,8 @@ impl core::fmt::Debug for Flit {
     }
 }
 
-/// A network interface: a group, a router within the group, a NIC of the router. 18 bits (white
-/// paper, "Address Translation").
+/// A network interface: a group, a router within the group, a NIC of the router. The 18 bits are
+/// the white paper's ("Address Translation"), their division is ours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct NodeId(u32);

@@ -1,7 +1,8 @@
 //! The link frame: what one Ethernet frame or UDP datagram carries (ours).
 //!
-//! The real link has a line code whose control characters mark where packets start and end and
-//! which lanes are alive. A frame has no control characters, so its header says the same.
+//! A real link has a line code (paper, section 6: 16b20b, or scrambled 16-bit words). We assume
+//! that its control characters mark where packets start and end and which lanes are alive. A frame
+//! has no control characters, so its header says the same.
 //!
 //! ```text
 //! byte 0    1         2  3    4 ... 7   8 ... 11  12 ... 15  16 17     18 19

@@ -1,9 +1,9 @@
 //! The 24-bit phit of the BlackWidow network (paper, sections 4.1 and 4.2).
 //!
 //! A phit is the unit of flow control. On a wire it has 24 bits: 22 bits of content and 2 bits of
-//! link-control-block sideband. What the line code of the real link marks with control characters
-//! (is this the head of a packet, its body, its end, or is the link idle) travels beside the phit
-//! as its [`PhitKind`].
+//! link-control-block sideband. The paper does not say what marks head, body, end and idle on the
+//! real link (BlackWidow sec. 4.4 and 6); we assume that the line code does. Here the mark travels
+//! beside the phit as its [`PhitKind`].
 
 use crate::carrier::lanes::WORD_BITS;
 

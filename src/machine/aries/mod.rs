@@ -14,9 +14,10 @@
 //! - A link carries sets of nine flits and a tenth with CRC, numbers, acknowledgements and load
 //!   ([`link::AriesLcb`]). A set goes up when its CRC is good, so that no broken packet enters a
 //!   router; what was lost is replayed set by set.
-//! - The router ([`router`]) compares two minimal and two non-minimal ways by load at the packet's
-//!   source, and keeps to the kind from there on ([`route`]); the virtual channel grows along the
-//!   way, so that no cycle of waiting packets exists.
+//! - The router ([`router`]) compares two minimal and two non-minimal paths by load, at the
+//!   packet's source and at each later router where the order of channels leaves both kinds
+//!   ([`route`]); the virtual channel grows along the path, so that no cycle of waiting packets
+//!   exists.
 //! - The network interface ([`nic`]) refuses what a request may not do, and reports the end of
 //!   every request in a completion. Its block transfer and collective engines go on by themselves.
 //! - A [`topology::Dragonfly`] has the tables computed, with what has failed left out; [`manage`]

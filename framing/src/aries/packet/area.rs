@@ -5,7 +5,7 @@ use super::{EmitError, PacketError};
 use crate::aries::flit::{FLIT_MASK, Flit, Head, MAX_PACKET_FLITS};
 use crate::aries::set::FLIT_BYTES;
 
-/// Most bytes of data in a packet: a cache line (white paper, "Aries Performance").
+/// Most bytes of data in a packet: a cache line (white paper, "Aries NIC").
 pub const MAX_DATA: usize = 64;
 /// Bytes of the check.
 pub(super) const CHECK_BYTES: usize = 2;

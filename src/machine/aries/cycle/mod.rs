@@ -88,7 +88,7 @@ impl CycleModel for Aries {
     const PORTS: usize = PORTS;
     const CYCLE: Duration = Duration::from_ps(CYCLE_PS);
     const LINK_KINDS: &'static [&'static str] = &["green", "black", "blue"];
-    // One packet of 14 flits (white paper, "Aries NIC").
+    // One packet: up to 64 bytes (white paper, "Aries NIC"), 14 flits ("Aries Performance").
     const MAX_MESSAGE_BYTES: u8 = 64;
     const MESSAGE_BYTES: u8 = 64;
     const BIRTH_BITS: u32 = 48;

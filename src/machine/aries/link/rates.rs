@@ -1,4 +1,4 @@
-//! Rates of a lane (white paper, "Aries Router").
+//! Rates of a lane (white paper, "Aries" and "Dragonfly Implementation").
 
 use crate::link::LaneRate;
 

@@ -1,9 +1,9 @@
 //! What the atomic operations do to a word.
 //!
-//! The white paper names logical, integer and floating point operations, swap and conditional swap
-//! ("Remote Memory Access", "Reductions and Barriers"); the list is that of the GNI interface.
-//! Floating point minimum and maximum are IEEE 754's `minimumNumber` and `maximumNumber`: a number
-//! wins over a NaN, and -0 is smaller than +0.
+//! The white paper names atomic add and conditional swap ("Remote Memory Access"), and for
+//! reductions logical, integer and floating point operations ("Reductions and Barriers"); the list
+//! is that of the GNI interface. Floating point minimum and maximum are IEEE 754's `minimumNumber`
+//! and `maximumNumber`: a number wins over a NaN, and -0 is smaller than +0.
 
 use core::cmp::Ordering;
 

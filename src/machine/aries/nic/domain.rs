@@ -1,9 +1,9 @@
 //! Memory domains: what of this memory requests from the network may reach, and who may.
 //!
 //! A request names memory by a 12-bit memory domain handle (MDH) and a 40-bit offset into the
-//! segment registered under it (white paper, "Address Translation"), and proves by a 16-bit
-//! protection key that it belongs to the segment's communication domain ("Cray XC Network Software
-//! Stack").
+//! segment registered under it (white paper, "Address Translation"). It must belong to the
+//! segment's communication domain ("Cray XC Network Software Stack"), which it proves by a 16-bit
+//! protection key. The white paper names no key; it is publicly known at the level of registers.
 
 use thiserror::Error;
 

@@ -1,10 +1,11 @@
 //! Requests that wait for their response, by packet id.
 //!
-//! A packet id has 12 bits and a NIC has up to 1,024 packets outstanding (white paper, "Aries
-//! Performance"), so three of four ids are free. Every id is a [slot](crate::nic::slab). The upper
-//! half serves the hashed modes, by the hash of the cache line; the lower half the ordered modes;
-//! adaptive packets use both. A response must name the id and the [period](crate::nic::periods) in
-//! which the request was posted: the echo, of five bits, tells 32 of them apart.
+//! A packet id has 12 bits, as is publicly known of the registers, and a NIC has up to 1,024
+//! packets outstanding (white paper, "Aries Performance"), so three of four ids are free. Every id
+//! is a [slot](crate::nic::slab). The upper half serves the hashed modes, by the hash of the cache
+//! line; the lower half the ordered modes; adaptive packets use both. A response must name the id
+//! and the [period](crate::nic::periods) in which the request was posted: the echo, of five bits,
+//! tells 32 of them apart.
 
 use phitwire_framing::aries::flit::{Lines, NodeId, Routing};
 use phitwire_framing::aries::packet::{Command, ECHO_BITS};

@@ -41,8 +41,8 @@ struct Intent {
     at_source: bool,
     /// Whether the packet's state asks for the way up.
     is_up: bool,
-    /// How far the packet has come: 0 at its source, plus 1 behind a green or a black link and 3 in
-    /// an intermediate group. A bias may grow with it.
+    /// How far the packet has come: 0 at its source and behind a blue link, 1 behind a green link,
+    /// 2 behind a black one, 3 more in an intermediate group. A bias may grow with it.
     position: u8,
 }
 
@@ -288,8 +288,8 @@ impl Routes {
     /// load.
     ///
     /// Per packet and router two minimal and two non-minimal candidates are drawn, as far as its
-    /// mode and state allow. The path with the least load after the mode's bias wins; a tie goes to
-    /// the minimal one (white paper, "Aries Router", "Cray XC Routing").
+    /// mode and state allow. The path with the least load after the mode's bias wins (white paper,
+    /// "Aries Router", "Cray XC Routing"); a tie goes to the minimal one, which is our choice.
     ///
     /// # Errors
     /// [`Refusal`] when there is none.

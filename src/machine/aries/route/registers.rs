@@ -97,7 +97,7 @@ pub struct Bias {
     pub add: u8,
 }
 
-/// The biases of one adaptive routing mode (white paper, "Cray XC Routing": "a programmable bias
+/// The biases of one adaptive routing mode (white paper, "Aries Router": "a programmable bias
 /// mechanism").
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ModeBias {
@@ -105,8 +105,8 @@ pub struct ModeBias {
     pub minimal: Bias,
     /// For non-minimal candidates.
     pub non_minimal: Bias,
-    /// 0 to 63: added to non-minimal loads for each step of the packet's position: 1 for a green or
-    /// a black link, 3 in an intermediate group.
+    /// 0 to 63: added to non-minimal loads for each step of the packet's position: 1 behind a green
+    /// link, 2 behind a black one, 3 more in an intermediate group.
     pub growth: u8,
 }
 
@@ -155,9 +155,9 @@ impl AriesRegisters {
     /// [`local_up_class`](Self::local_up_class) of such a machine.
     pub const LOCAL_UP_CLASS: u8 = 1;
     /// [`bias`](Self::bias) of the four modes: none, growing along the path, small, large. The
-    /// modes are public, their numbers are not. Loads are 0 to 15. A small bias is worth a few
-    /// waiting packets; a large one lets a minimal path fill up before another is taken.
-    /// `docs/guide/src/results.md` has what each mode accepts.
+    /// modes are public, their numbers are not. Loads of ports are 0 to 15, those of non-minimal
+    /// paths 0 to 30. A small bias is worth a few waiting packets; a large one lets a minimal path
+    /// fill up before another is taken. `docs/guide/src/results.md` has what each mode accepts.
     pub const BIAS: [ModeBias; 4] = [mode(0, 0, 0), mode(0, 0, 5), mode(0, 4, 0), mode(0, 8, 0)];
 }
 

@@ -194,15 +194,15 @@ pub struct DragonflyLanes {
     pub rate: LaneRate,
     /// Rate of a lane between groups: one of [`rates::ALL`].
     pub global_rate: LaneRate,
-    /// Lanes that a link may lose and go on (facts: "a programmable number of degrades"), 0 to 2.
+    /// Lanes that a link may lose and go on (publicly known of the registers), 0 to 2.
     pub degrades_allowed: u8,
 }
 
 impl Default for DragonflyLanes {
     fn default() -> Self {
         Self {
-            // "Up to 14 GHz" inside a group, 12.5 Gbps on active optical cables (white paper,
-            // "Dragonfly Implementation").
+            // 14 Gbps inside a group, 12.5 Gbps on active optical cables (white paper, "Dragonfly
+            // Implementation").
             rate: rates::G14_0,
             global_rate: rates::G12_5,
             degrades_allowed: 2,

@@ -1,9 +1,10 @@
 //! The packets of synthetic traffic, and the sink that takes them apart again.
 //!
 //! They are packets of the BlackWidow network in everything that a router looks at: length, head,
-//! hash bits, end. A request has the shape of a write (paper, section 4.3) and a reply that of the
-//! smallest packet (section 4.1). The payload names the packet and is otherwise a pattern derived
-//! from the name, so that a sink knows whether it got what was sent, once and in one piece.
+//! hash bits, end. A request has the shape of a write (BlackWidow sec. 4.3) and a reply that of the
+//! smallest packet (sec. 4.1): the paper does not say how long replies are. The payload names the
+//! packet and is otherwise a pattern derived from the name, so that a sink knows whether it got
+//! what was sent, once and in one piece.
 
 use phitwire_framing::yarc::crc16::PacketCrc;
 use phitwire_framing::yarc::packet::{
@@ -14,7 +15,7 @@ use phitwire_framing::yarc::phit::{CONTENT_MASK, Phit, PhitKind};
 
 use crate::machine::blackwidow::router::identity_of;
 
-/// Phits of a reply (paper, section 4.1: the smallest packet).
+/// Phits of a reply: our choice is the smallest packet (BlackWidow sec. 4.1).
 pub(crate) const REPLY_PHITS: usize = 4;
 /// Bits of a birth that a packet carries; what is under way longer is dated wrongly.
 pub(crate) const BIRTH_BITS: u32 = 22;

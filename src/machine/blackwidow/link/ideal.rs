@@ -10,7 +10,8 @@ use super::output_credits::OutputCredits;
 use super::phit_ring::PhitRing;
 use crate::kit::below;
 
-/// Places of an input queue per virtual channel: 256 phits for both (paper, section 4.2).
+/// Slots of an input queue per virtual channel: 256 phits (BlackWidow sec. 4.2), for both: our
+/// reading.
 pub const INPUT_PHITS: u32 = 128;
 const PACKET_PHITS: u32 = MAX_PACKET_PHITS as u32;
 

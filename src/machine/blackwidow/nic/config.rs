@@ -11,7 +11,8 @@ use crate::time::Duration;
 
 /// Ports of a network interface: one per network slice (paper, section 2.2: four slices).
 pub const MAX_SLICES: usize = 4;
-/// Highest processor number: destinations have 15 bits (paper, section 4.1).
+/// Highest processor number: destinations have 15 bits, as location and mask of root detect do
+/// (BlackWidow sec. 5.1).
 pub const MAX_PROCESSOR: u16 = 0x7fff;
 // Every addressable interface can take part in runs.
 const _: () = assert!(MAX_PROCESSOR == crate::nic::traffic_spec::MAX_PROCESSOR);

@@ -1,8 +1,9 @@
 //! Table 2: zero-load latency of a folded Clos and of a 3-D torus (paper, section 7.3).
 //!
-//! The paper's values are an estimate made "prior to the actual implementation" (footnote 3), with
-//! 20 ns for a router. The chip as built takes 31.25 ns (sec. 3), and cables take time. So the
-//! table recomputes the estimate and compares running networks with the chip's own figures.
+//! The values of the Clos close exactly with 20 ns for a router, the estimate of footnote 3 (sec.
+//! 7.1); the paper does not say what they were computed with. The chip as built takes 31.25 ns
+//! (sec. 3), and cables take time. So the table recomputes the estimate and compares running
+//! networks with the chip's own figures.
 
 use super::stated;
 use super::torus::Torus;

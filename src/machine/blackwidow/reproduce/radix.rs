@@ -2,8 +2,8 @@
 //!
 //! A packet passes 2 log_k N routers of radix k, each for t_r, and is L bits long on a port that
 //! has a k-th of half the router's bandwidth B: T(k) = 2 t_r log_k N + 2 k L / B. The radix is
-//! found twice: by searching the minimum of T, and by solving what the paper says of it, k ln^2 k =
-//! A.
+//! found twice: by searching the minimum of T, and by solving k ln^2 k = A, where the derivative of
+//! T is zero. The paper prints A = B t_r log N / L, 1600 and 82 only.
 
 use super::stated;
 use crate::reproduce::{Kind, Observation, Row, Source, Table, Tolerance};

@@ -5,9 +5,9 @@
 use crate::kit::arbiter::high_bits_of_bytes;
 use crate::kit::below;
 
-/// Depth of a row buffer per virtual channel, in phits (paper, section 7.5).
+/// Depth of a row buffer, in phits (BlackWidow sec. 7.5); per virtual channel: our reading.
 pub const ROW_BUFFER_PHITS: u8 = 16;
-/// Depth of a column buffer per virtual channel, in phits (paper, section 7.5).
+/// Depth of a column buffer, in phits (BlackWidow sec. 7.5); per virtual channel: our reading.
 pub const COLUMN_BUFFER_PHITS: u8 = 10;
 
 /// The columns among `columns` whose row buffer has a free place.

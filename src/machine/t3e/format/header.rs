@@ -101,7 +101,8 @@ impl Command {
         Self::ALL[self as usize].2 as usize
     }
 
-    /// Header flits of its packets, of which all are two but the paper's exceptions (section 11).
+    /// Header flits of its packets: two, but one in the answer to a get of one word and three in a
+    /// put of one word (T3E sec. 11); those of atomic operations are ours.
     #[inline]
     pub const fn header_flits(self) -> usize {
         match self {

@@ -9,8 +9,8 @@
 //!
 //! In responses, the second of two header flits is the number of bytes behind it.
 //!
-//! The third header flit of puts of one word and of atomic operations is zero: the paper says that
-//! it is there (section 11), not what for.
+//! The third header flit is zero. Of puts of one word the paper says that it is there (T3E sec.
+//! 11), not what for; that of atomic operations is ours.
 
 use super::check::{DataCheck, Repair};
 use super::header::{Command, Header, HeaderError, Name};

@@ -1,8 +1,8 @@
 //! One end of a link: the buffers of its virtual channels, the credits for the other end's, and
 //! what brings flits there.
 //!
-//! The machine has no link-level retry (paper, section 9): between processes a carrier of the
-//! project, [`PacketEnd`](crate::packets::PacketEnd), takes bursts of flits, so that none is lost or
+//! The paper names no retry by links (T3E sec. 9): between processes a carrier of the project,
+//! [`PacketEnd`](crate::packets::PacketEnd), takes bursts of flits, so that none is lost or
 //! overtaken. Credits, buffers and bit errors are above it. In virtual time an [`IdealEnd`] has the
 //! same buffers and credits without a carrier.
 

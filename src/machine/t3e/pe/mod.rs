@@ -33,7 +33,8 @@ use crate::time::{Duration, Time};
 /// What a processor is told.
 pub type PeConfig = TransferNicConfig<FlitLinkConfig>;
 
-/// E-registers of a user, each of which holds an outstanding request: those of the machine.
+/// E-registers of a user (number from a site's guide). Between processes each holds an outstanding
+/// request, in virtual time a word of one.
 pub const E_REGISTERS: u32 = 512;
 
 const _: () = assert!(4 * E_REGISTERS <= TransferNic::<FlitEnd>::MOST_OUTSTANDING);

@@ -38,7 +38,8 @@ impl fmt::Display for Place {
     }
 }
 
-/// What a packet says of its route. No router changes it.
+/// What a packet says of its route. No router changes it but the source's, and one that sends the
+/// packet again from its memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Tag {
     /// Where it goes, or where its final hop begins.

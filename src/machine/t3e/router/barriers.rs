@@ -1,5 +1,6 @@
 //! Barrier and maintenance flits in a router: what comes in is taken at once, what leaves goes
-//! first (paper, sections 6 and 8).
+//! first. Of barrier packets the paper says so (T3E sec. 6); of maintenance packets it says only
+//! that they have no flow control (sec. 8), and their priority is ours.
 
 use super::maintenance::{Maintenance, Taken};
 use super::ports::PORTS;

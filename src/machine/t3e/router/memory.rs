@@ -1,9 +1,9 @@
 //! Packets that a router has taken out of the network because their way is dead.
 //!
-//! No router changes what a packet says of its route (paper, section 2), so that one on its way to a
-//! dead link would stand there for ever, and all behind it. A router takes such a packet into the
-//! memory of its node instead, as if it had come to its processor, and sends it again by its own
-//! look-up table as soon as that has a way: see `docs/guide/src/deviations.md`.
+//! Packets carry absolute addresses (T3E sec. 2), and no router on the way changes them here, so a
+//! packet on its way to a dead link would stand there for ever, and all behind it. A router takes
+//! such a packet into the memory of its node instead, as if it had come to its processor, and sends
+//! it again by its own look-up table as soon as that has a way: see `docs/guide/src/deviations.md`.
 
 use std::collections::{BTreeMap, VecDeque};
 

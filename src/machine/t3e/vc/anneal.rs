@@ -7,14 +7,15 @@ use super::tables::{Entries, RingTables};
 use crate::rng::Rng;
 
 /// A search for tables whose links are balanced. Its objective is the sum over levels and links of
-/// the imbalance squared. This and the temperatures are ours: with them the search reaches the
-/// figures of the paper's table 1.
+/// the imbalance squared. This and the temperatures are ours: with them the search is no worse than
+/// the figures of the paper's table 1, for most seeds (`docs/guide/src/reproduce.md`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Annealing {
     /// How many entries the tables have.
     pub entries: Entries,
-    /// The weight of the whole ring in the objective; each level of sub-rings weighs 1. The paper's
-    /// figures for 32 nodes and eight entries are those of a ring that weighs about thirty.
+    /// The weight of the whole ring in the objective; each level of sub-rings weighs 1. With about
+    /// thirty, a ring of 32 nodes with eight entries comes nearest to the paper's figures; no
+    /// objective was found that gives all of them (`docs/guide/src/reproduce.md`).
     pub ring_weight: u8,
     /// Packets take final hops in the ring, so that of tables of eight entries those for the
     /// routers' own ordinates stay at VC0. In rings of eight nodes or less that costs nothing, in

@@ -1,10 +1,10 @@
 //! Reduction trees that follow the machine: those at one router first, then those of one group.
 //!
-//! A node's number names its group and its router (white paper, "Address Translation"), so every
-//! participant can lay the same tree without asking anybody. Of each group one participant, of each
-//! router one, speaks for the others: a contribution leaves its router and its group once, combined
-//! with those of its neighbours, and each link between groups is crossed once in each direction by
-//! all of a group.
+//! A node's number of 18 bits (white paper, "Address Translation") names its group and its router
+//! by our division, so every participant can lay the same tree without asking anybody. Of each
+//! group one participant, of each router one, speaks for the others: a contribution leaves its
+//! router and its group once, combined with those of its neighbours, and each link between groups
+//! is crossed once in each direction by all of a group.
 
 use std::collections::VecDeque;
 

@@ -65,8 +65,9 @@ impl FromStr for Rank {
     }
 }
 
-/// The fraction of uplinks or sidelinks that is kept (section 2.2): `kept / of`, above 0 and at
-/// most 1.
+/// The fraction of uplinks or sidelinks that is kept: `kept / of`, above 0 and at most 1. The taper
+/// of BlackWidow sec. 2.2 leaves out cables from rank 1 to rank 2; here links of any rank,
+/// sidelinks included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Taper {
     kept: u32,
