@@ -4,7 +4,8 @@
 //! file or environment (`clippy.toml` bans them). Two kinds of driver bring it to life: the
 //! processes of `phitwire-nodes`, one per router and network interface, on real network
 //! interfaces; and [`sim`], the same nodes in one process on a virtual clock. Both speak the one
-//! contract, [`node::Node`].
+//! contract, [`node::Node`]. The `phitwire` command, `phitwire-tools`, uses both drivers,
+//! and neither uses it; the measuring tools, `phitwire-bench`, add their commands to it.
 //!
 //! A machine is a folder below [`machine`], and a line in the list there. Everything else is what
 //! machines share, and knows none of them: `tests/walls.sh` holds that, and the table.

@@ -27,7 +27,7 @@ cd "$PHW_ROOT"
 export CARGO_TERM_COLOR=never CARGO_INCREMENTAL=${CARGO_INCREMENTAL:-0}
 
 # The toy machine of tests/toy is tested with the others, and shipped with none.
-TOY=phitwire-nodes/toy,phitwire-bench/toy
+TOY=phitwire-tools/toy,phitwire-bench/toy
 
 parts=()
 while (( $# )); do

@@ -43,7 +43,7 @@ code() {
 }
 
 # sources DIR: the files that the walls stand between.
-folders_searched=(src framing/src nodes/src bench/src tests/toy)
+folders_searched=(src framing/src nodes/src nodes/tools/src bench/src tests/toy)
 sources() { (cd "$1" && find "${folders_searched[@]}" -name '*.rs' | sort); }
 
 # told FILES...: their lines as FILE:NUMBER:LINE; outside the core without the items that are for tests only.
@@ -181,7 +181,7 @@ canary src/machine/aries/link/lcb.rs 'use crate::machine::blackwidow::link::Lcb 
 canary src/machine/aries/route/decision.rs 'use crate::machine::aries::router::Core;' 'a routing decision imports crate::machine::aries::router'
 canary src/link/session.rs 'use crate::sim::World;' 'src: a circle'
 canary src/machine/aries/link/lcb.rs 'use crate::machine::aries::router::Core;' 'src/machine/aries: a circle'
-canary nodes/src/cli/sim/mod.rs '// Of dragonflies.' 'nodes/src/cli/sim/mod.rs:[0-9]+:.*dragonflies'
+canary nodes/tools/src/cli/sim/mod.rs '// Of dragonflies.' 'nodes/tools/src/cli/sim/mod.rs:[0-9]+:.*dragonflies'
 canary src/nic/checker.rs 'use super::super::machine::MACHINES;' 'src/nic/checker.rs:[0-9]+:.*machine.*write crate'
 canary src/machine/aries/route/decision.rs 'use super::super::router::Core;' 'route/decision.rs:[0-9]+:.*write crate'
 canary src/machine/aries/route/decision.rs 'use crate::{kit as k, machine::aries::router::Core};' 'route/decision.rs:[0-9]+:.*write crate'

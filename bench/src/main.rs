@@ -1,9 +1,9 @@
-//! The complete `phitwire` command: that of `phitwire-nodes` and the measuring tools.
+//! The complete `phitwire` command: that of `phitwire-tools` and the measuring tools.
 
 use std::process::ExitCode;
 
 use phitwire_bench::commands::TOOLS;
 
 fn main() -> ExitCode {
-    phitwire_nodes::cli::main(TOOLS)
+    phitwire_tools::cli::main(TOOLS)
 }

@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use phitwire_nodes::chart::{
+use phitwire_tools::chart::{
     Axis, COLOURS, Chart, Colour, Curve, Panel, Point, Scale, Stroke, around,
 };
-use phitwire_nodes::hgrm;
-use phitwire_nodes::whole_file;
+use phitwire_tools::hgrm;
+use phitwire_tools::whole_file;
 use thiserror::Error;
 
 use crate::msgrate::RateResult;

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # docs/guide/build.sh [--output DIR] [--reference-only | --mdbook-only]      builds the guide: HTML in DIR (target/guide)
 #
-# The chapters of docs/guide/src/reference are made from the program first (nodes/examples/reference): its commands,
+# The chapters of docs/guide/src/reference are made from the program first (nodes/tools/examples/reference): its commands,
 # counters, registers, files, exit statuses. mdbook is taken from PATH if it is of version 0.5, else it is built once,
 # into target/tools; --mdbook-only does no more than that. Status 0, 1 failed, 2 called wrongly, 4 where mdbook cannot be had.
 # shellcheck source=../../netns-scripts/lib.sh
@@ -53,7 +53,7 @@ reference=$PHITWIRE_BIN_DIR/examples/reference
 if [[ -z $is_named || ! -x $reference ]]; then
     phw_need_cargo
     phw_note "building the maker of the reference"
-    (cd "$PHW_ROOT" && phw_cargo build --release --package phitwire-nodes --example reference --locked </dev/null >&2) \
+    (cd "$PHW_ROOT" && phw_cargo build --release --package phitwire-tools --example reference --locked </dev/null >&2) \
         || phw_die "the maker of the reference cannot be built"
     reference=$target/release/examples/reference
 fi

@@ -20,11 +20,11 @@ use crate::suite::{
 use clap::{CommandFactory, Parser};
 use indicatif::{ProgressBar, ProgressStyle};
 use miette::{IntoDiagnostic, Result};
-use phitwire_nodes::cli::pages;
-use phitwire_nodes::description;
 use phitwire_nodes::output;
 use phitwire_nodes::run_dir::LabDir;
 use phitwire_nodes::stop::Stop;
+use phitwire_tools::cli::pages;
+use phitwire_tools::description;
 use serde::Serialize;
 
 /// Runs the tool; the first argument is its name.

@@ -4,12 +4,12 @@
 //! and `phitwire-bench` run it under their own names.
 
 use clap::CommandFactory;
-use phitwire_nodes::cli::Tool;
+use phitwire_tools::cli::Tool;
 
 mod bench;
 mod msgrate;
 
-/// The tools, as [`phitwire_nodes::cli::main`] takes them.
+/// The tools, as [`phitwire_tools::cli::main`] takes them.
 pub const TOOLS: &[Tool] = &[
     Tool {
         name: "msgrate",

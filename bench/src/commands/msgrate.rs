@@ -15,9 +15,9 @@ use clap::{CommandFactory, Parser};
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 use miette::{IntoDiagnostic, Result, WrapErr};
 use phitwire::nic::RunPhase;
-use phitwire_nodes::cli::pages;
 use phitwire_nodes::output;
 use phitwire_nodes::stop::Stop;
+use phitwire_tools::cli::pages;
 
 /// Shortest wait for answers that is reported.
 const WAIT_UNTOLD: Duration = Duration::from_secs(1);

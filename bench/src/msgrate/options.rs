@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, ValueEnum};
 use phitwire::nic::Ways;
-use phitwire_nodes::cli::pages::{OTHER_CALLS, VERSION};
+use phitwire_tools::cli::pages::{OTHER_CALLS, VERSION};
 
 /// Measure the message rate of a running lab, verifying every message.
 ///

@@ -4,8 +4,8 @@
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use phitwire_nodes::cli::scripts;
 use phitwire_nodes::stop::Stop;
+use phitwire_tools::cli::scripts;
 use serde::Serialize;
 use thiserror::Error;
 

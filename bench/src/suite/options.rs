@@ -7,7 +7,7 @@ use std::str::FromStr;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use phitwire::nic::MAX_BLOCK_SIZE;
 use phitwire::nic::{Collective, MAX_BRANCHING};
-use phitwire_nodes::cli::pages::{OTHER_CALLS, VERSION};
+use phitwire_tools::cli::pages::{OTHER_CALLS, VERSION};
 
 use crate::msgrate::{Op, RoutingName};
 

@@ -1,9 +1,8 @@
-//! Nodes on real interfaces, their control sockets, and multi-threaded simulations.
+//! Nodes on real interfaces, and their control sockets.
 
 mod addresses;
 mod backends;
 mod common;
 mod control;
 mod fallback;
-mod threads;
 mod wires;

@@ -1,0 +1,71 @@
+//! A node of each kind of every machine, to be asked.
+
+use phitwire::device::{Device, Kind};
+use phitwire::machine;
+use phitwire::net::Runtime;
+use phitwire::time::Time;
+
+use crate::Outcome;
+
+/// The networks that are asked, and the folder of each one's machine. A machine that is missing here
+/// is told by [`samples`].
+const NETWORKS: [(&str, &str, &str); 3] = [
+    ("BlackWidow", "blackwidow", "quickstart"),
+    ("Aries", "aries", "aries-3x4"),
+    ("T3E", "t3e", "t3e-2x2x2"),
+];
+
+/// A node with what it belongs to.
+pub struct Sample {
+    /// What people call its machine.
+    pub machine: &'static str,
+    /// The folder of its machine below `src/machine`.
+    pub folder: &'static str,
+    /// The node.
+    pub device: Box<dyn Device>,
+}
+
+impl Sample {
+    /// `router` or `network interface`.
+    pub fn kind(&self) -> &'static str {
+        match self.device.kind() {
+            Kind::Router => "router",
+            Kind::Nic => "network interface",
+        }
+    }
+}
+
+/// A router and a network interface of each machine.
+pub fn samples() -> Outcome<Vec<Sample>> {
+    if machine::MACHINES.len() != NETWORKS.len() + usize::from(cfg!(feature = "toy")) {
+        return Err(
+            "a machine has no network in nodes/tools/examples/reference/machines.rs".to_owned(),
+        );
+    }
+    let mut all = Vec::new();
+    for (machine, folder, name) in NETWORKS {
+        let ready = machine::MACHINES.iter().flat_map(|machine| machine.ready);
+        let (_, text) = ready
+            .into_iter()
+            .find(|(other, _)| *other == name)
+            .ok_or_else(|| format!("no description {name} comes with the commands"))?;
+        let network = machine::read(name, text).map_err(|problems| problems.lines())?;
+        let nodes = network.node_names();
+        for kind in [Kind::Router, Kind::Nic] {
+            let mut made = nodes.iter().map(|node| {
+                network
+                    .device(node, &Runtime::new("reference", 1), Time::ZERO)
+                    .map_err(|error| error.to_string())
+            });
+            let device = made
+                .find(|device| device.as_ref().map_or(true, |device| device.kind() == kind))
+                .ok_or_else(|| format!("{name} has no {kind}"))??;
+            all.push(Sample {
+                machine,
+                folder,
+                device,
+            });
+        }
+    }
+    Ok(all)
+}

@@ -1,0 +1,193 @@
+//! Which frames of a capture are written.
+
+use std::collections::BTreeMap;
+
+use phitwire::link::Repeats;
+use phitwire::machine;
+use phitwire_framing::carrier::frame;
+use phitwire_framing::carrier::training::Training;
+use phitwire_nodes::nearest::nearest;
+
+use super::links::LabLink;
+
+/// A word that names nothing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "--filter knows no `{word}`: {}it takes `data`, `ack`, `training`, `retry` and names of nodes of the captured \
+     links, joined by commas",
+    meant.as_ref().map_or_else(String::new, |meant| format!("did you mean `{meant}`? "))
+)]
+pub struct FilterError {
+    word: String,
+    meant: Option<String>,
+}
+
+impl FilterError {
+    fn new(word: &str, links: &[LabLink]) -> Self {
+        let nodes = links.iter().flat_map(|link| &link.ends);
+        let mut names = vec!["data", "ack", "training", "retry"];
+        names.extend(nodes.map(|end| end.node.as_str()));
+        Self {
+            word: word.to_owned(),
+            meant: nearest(word, &names).map(str::to_owned),
+        }
+    }
+}
+
+/// What is written: frames of one of these kinds that one of these nodes sends.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Filter {
+    kinds: Vec<Kind>,
+    nodes: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// Carries packets, or parts of them.
+    Data,
+    /// Link control alone.
+    Ack,
+    Training,
+    /// Carries what was sent before.
+    Retry,
+}
+
+impl Filter {
+    /// The filter of these words, each perhaps several joined by commas.
+    ///
+    /// # Errors
+    /// The first word that is neither a kind of frames nor a node of `links`.
+    pub fn new(words: &[String], links: &[LabLink]) -> Result<Self, FilterError> {
+        let mut filter = Self::default();
+        let words = words.iter().flat_map(|words| words.split(','));
+        for word in words.map(str::trim).filter(|word| !word.is_empty()) {
+            let mut nodes = links.iter().flat_map(|link| &link.ends);
+            match word {
+                "data" => filter.kinds.push(Kind::Data),
+                "ack" => filter.kinds.push(Kind::Ack),
+                "training" => filter.kinds.push(Kind::Training),
+                "retry" => filter.kinds.push(Kind::Retry),
+                _ if nodes.any(|end| end.node == word) => filter.nodes.push(word.to_owned()),
+                _ => return Err(FilterError::new(word, links)),
+            }
+        }
+        Ok(filter)
+    }
+
+    /// Whether anything that `node` sends is written.
+    pub fn hears(&self, node: &str) -> bool {
+        self.nodes.is_empty() || self.nodes.iter().any(|own| own == node)
+    }
+
+    /// Whether a frame is written. Damaged ones are: who looks for them should find them.
+    #[inline]
+    pub fn takes(&self, seen: Seen) -> bool {
+        let is = |kind: &Kind| match kind {
+            Kind::Data => seen.what == What::Data,
+            Kind::Ack => seen.what == What::Ack,
+            Kind::Training => seen.what == What::Training,
+            Kind::Retry => seen.retries > 0,
+        };
+        self.kinds.is_empty() || seen.what == What::Damaged || self.kinds.iter().any(is)
+    }
+}
+
+/// What a frame is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// Carries packets, or parts of them.
+    Data,
+    /// Link control alone.
+    Ack,
+    /// Training.
+    Training,
+    /// None that could be read.
+    Damaged,
+}
+
+/// What was seen of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// What it is.
+    pub what: What,
+    /// How many of what it carries its sender had sent before.
+    pub retries: u64,
+}
+
+/// Sessions of a direction that are remembered.
+const MOST_SESSIONS: usize = 16;
+
+/// What is known of one direction of a link.
+#[derive(Debug, Default)]
+pub struct Known {
+    /// By the epochs of both ends.
+    sessions: BTreeMap<[u32; 2], Repeats>,
+}
+
+impl Known {
+    /// Looks at the next frame of the direction.
+    pub fn look(&mut self, bytes: &[u8]) -> Seen {
+        let seen = |what, retries| Seen { what, retries };
+        let Ok(frame) = frame::parse(bytes) else {
+            return seen(What::Damaged, 0);
+        };
+        if frame.kind() == Training::KIND {
+            return seen(What::Training, 0);
+        }
+        let Some(glance) = machine::glance(bytes) else {
+            return seen(What::Damaged, 0);
+        };
+        let header = frame.header();
+        let epochs = [header.tx_epoch, header.rx_epoch];
+        if !self.sessions.contains_key(&epochs) && self.sessions.len() >= MOST_SESSIONS {
+            self.sessions.clear();
+        }
+        let retries = self.sessions.entry(epochs).or_default().count(&glance);
+        match glance.carries {
+            true => seen(What::Data, retries),
+            false => seen(What::Ack, retries),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::capture::links::LinkEnd;
+
+    #[test]
+    fn words_are_kinds_or_nodes() {
+        let end = |node: &str| LinkEnd {
+            node: node.to_owned(),
+            port: "0".to_owned(),
+            interface: "p0".to_owned(),
+        };
+        let links = [LabLink {
+            id: "0".to_owned(),
+            ends: [end("r0"), end("nic0")],
+        }];
+        let filter = |words: &str| Filter::new(&[words.to_owned()], &links);
+        let seen = |what, retries| Seen { what, retries };
+        let some = filter("training, nic0,retry").expect("all are known");
+        assert!(some.hears("nic0") && !some.hears("r0"));
+        assert!(some.takes(seen(What::Training, 0)) && some.takes(seen(What::Data, 2)));
+        assert!(some.takes(seen(What::Damaged, 0)) && !some.takes(seen(What::Ack, 0)));
+        let all = filter("").expect("nothing is asked for");
+        assert!(all.hears("r0") && all.takes(seen(What::Ack, 0)));
+        assert!(!filter("data").expect("known").takes(seen(What::Ack, 0)));
+        let wrong = filter("r0,dta").expect_err("no kind").to_string();
+        assert!(
+            wrong.contains("knows no `dta`: did you mean `data`?"),
+            "{wrong}"
+        );
+        assert_eq!(filter("elephant").expect_err("nothing like it").meant, None);
+    }
+
+    #[test]
+    fn what_is_no_frame_is_damaged() {
+        let mut known = Known::default();
+        for bytes in [&[][..], &[0x59; 10], &[0x59; 100]] {
+            assert_eq!(known.look(bytes).what, What::Damaged);
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! The links of a lab, and where each of their directions is heard.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use phitwire_nodes::nearest::nearest;
+use phitwire_nodes::run_dir::{LabDir, labs};
+
+/// Where `ip netns` keeps the namespaces that it made.
+const NAMESPACES: &str = "/run/netns";
+
+/// Why the links of a lab cannot be captured.
+#[derive(Debug, thiserror::Error)]
+pub enum LinksError {
+    /// No lab of that name.
+    #[error(
+        "lab `{lab}` is not up: {why}; {}bring it up with `netns-scripts/up.sh TOPOLOGY --lab {lab}`",
+        another_lab(lab)
+    )]
+    NotUp {
+        /// The lab.
+        lab: String,
+        /// Why it cannot be looked at.
+        why: io::Error,
+    },
+    /// What was found is not what `up.sh` writes.
+    #[error("{}, line {line}: {why}; bring the lab down and up again", file.display())]
+    BadPlan {
+        /// The file.
+        file: PathBuf,
+        /// The line.
+        line: usize,
+        /// What is wrong.
+        why: &'static str,
+    },
+    /// Loopback ports are no interfaces of links.
+    #[error(
+        "lab `{0}` runs over loopback ports, where links have no interfaces of their own: capture `lo` with \
+         `tshark -i lo -f 'udp'`, or bring the lab up in namespaces"
+    )]
+    Loopback(String),
+    /// No link goes by that name.
+    #[error(
+        "lab `{lab}` has no link `{which}`: {}name all, a link's id, NODE:PORT, NODE-NODE or NODE",
+        did_you_mean(meant.as_deref())
+    )]
+    NoLink {
+        /// The lab.
+        lab: String,
+        /// What was asked for.
+        which: String,
+        /// What may have been meant.
+        meant: Option<String>,
+    },
+}
+
+/// The question whether something else was meant, in front of what can be said.
+fn did_you_mean(meant: Option<&str>) -> String {
+    meant.map_or_else(String::new, |meant| format!("did you mean `{meant}`? Or "))
+}
+
+/// The question whether another lab was meant.
+fn another_lab(lab: &str) -> String {
+    let labs = labs();
+    did_you_mean(nearest(lab, &labs).filter(|other| *other != lab))
+}
+
+/// One end of a link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkEnd {
+    /// The node.
+    pub node: String,
+    /// Its port.
+    pub port: String,
+    /// The interface, in the namespace of the node.
+    pub interface: String,
+}
+
+/// A link of a lab.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LabLink {
+    /// Its id.
+    pub id: String,
+    /// Its ends, the one that the topology names first first.
+    pub ends: [LinkEnd; 2],
+}
+
+impl LabLink {
+    /// Whether `which` names the link: `all`, its id, NODE:PORT, NODE-NODE or NODE.
+    fn is(&self, which: &str) -> bool {
+        let [a, b] = &self.ends;
+        which == "all"
+            || which == self.id
+            || self.ends.iter().any(|end| {
+                which == end.node
+                    || which == format!("{}:{}", end.node, end.port)
+                    || which == format!("{}:{}", end.node, end.interface)
+            })
+            || which == format!("{}-{}", a.node, b.node)
+            || which == format!("{}-{}", b.node, a.node)
+    }
+
+    /// What the link goes by, but for `all`.
+    fn names(&self) -> Vec<String> {
+        let [a, b] = &self.ends;
+        let mut names = vec![
+            format!("{}-{}", a.node, b.node),
+            format!("{}-{}", b.node, a.node),
+        ];
+        for end in [a, b] {
+            names.push(end.node.clone());
+            names.push(format!("{}:{}", end.node, end.port));
+        }
+        names
+    }
+
+    /// The name of the direction from the end with that index: `LINK:A->B`.
+    pub fn direction(&self, from: usize) -> String {
+        let [a, b] = [&self.ends[from], &self.ends[1 - from]];
+        format!("{}:{}->{}", self.id, a.node, b.node)
+    }
+}
+
+/// The network namespace of a node of a lab.
+pub fn namespace(lab: &str, node: &str) -> PathBuf {
+    Path::new(NAMESPACES).join(format!("phw-{lab}-{node}"))
+}
+
+/// The links of a lab in namespaces that any of `chosen` names; all of them if there is none.
+///
+/// # Errors
+/// See [`LinksError`].
+pub fn links(dir: &LabDir, chosen: &[String]) -> Result<Vec<LabLink>, LinksError> {
+    let lab = dir.lab().to_owned();
+    let read = |file: &str| fs::read_to_string(dir.path().join(file));
+    let not_up = |why| LinksError::NotUp {
+        lab: lab.clone(),
+        why,
+    };
+    let how = read("lab.env").map_err(not_up)?;
+    if !how.lines().any(|line| line == "MODE=netns") {
+        return Err(LinksError::Loopback(lab));
+    }
+    let plan = read("plan.tsv").map_err(not_up)?;
+    let all = parse(&plan).map_err(|(line, why)| LinksError::BadPlan {
+        file: dir.path().join("plan.tsv"),
+        line,
+        why,
+    })?;
+    if let Some(which) = chosen
+        .iter()
+        .find(|which| !all.iter().any(|link| link.is(which)))
+    {
+        let names: Vec<String> = all.iter().flat_map(LabLink::names).collect();
+        return Err(LinksError::NoLink {
+            lab,
+            which: which.clone(),
+            meant: nearest(which, &names).map(str::to_owned),
+        });
+    }
+    let is_chosen = |link: &LabLink| chosen.is_empty() || chosen.iter().any(|which| link.is(which));
+    Ok(all.into_iter().filter(is_chosen).collect())
+}
+
+/// The links of a plan, as `phitwire topology plan` prints it, or which line is wrong.
+fn parse(plan: &str) -> Result<Vec<LabLink>, (usize, &'static str)> {
+    let mut links = Vec::new();
+    for (line, text) in plan.lines().enumerate() {
+        let mut fields = text.split('\t');
+        match fields.next() {
+            Some("link") => {}
+            Some("node" | "") => continue,
+            _ => return Err((line + 1, "neither a node nor a link")),
+        }
+        let fields: Vec<&str> = fields.collect();
+        let [id, node_a, port_a, node_b, port_b, if_a, if_b, ..] = fields[..] else {
+            return Err((line + 1, "a link has seven fields at least"));
+        };
+        let end = |node: &str, port: &str, interface: &str| LinkEnd {
+            node: node.to_owned(),
+            port: port.to_owned(),
+            interface: interface.to_owned(),
+        };
+        links.push(LabLink {
+            id: id.to_owned(),
+            ends: [end(node_a, port_a, if_a), end(node_b, port_b, if_b)],
+        });
+    }
+    Ok(links)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAN: &str = "node\tr0\trouter\nnode\tnic0\tnic\nlink\t0\tr0\t3\tnic0\t0\tp3\tp0\t10.0.0.1\t10.0.0.2\n\
+                        link\t1\tr0\t4\tr1\t5\tp4\tp5\t10.0.0.5\t10.0.0.6\n";
+
+    #[test]
+    fn links_go_by_their_names() {
+        let links = parse(PLAN).expect("a plan");
+        assert_eq!(links.len(), 2);
+        assert_eq!(links[0].direction(0), "0:r0->nic0");
+        assert_eq!(links[0].direction(1), "0:nic0->r0");
+        for (which, first, second) in [
+            ("all", true, true),
+            ("0", true, false),
+            ("r0:4", false, true),
+            ("r0:p4", false, true),
+            ("r1-r0", false, true),
+            ("r0", true, true),
+            ("nic0", true, false),
+            ("nic", false, false),
+        ] {
+            assert_eq!(
+                [links[0].is(which), links[1].is(which)],
+                [first, second],
+                "{which}"
+            );
+        }
+        let names: Vec<String> = links.iter().flat_map(LabLink::names).collect();
+        assert!(
+            names
+                .iter()
+                .all(|name| links.iter().any(|link| link.is(name)))
+        );
+        assert_eq!(nearest("r0-nci0", &names), Some("r0-nic0"));
+        assert_eq!(parse("link\t0\tr0").expect_err("short").0, 1);
+        assert_eq!(parse("\nwhat").expect_err("no plan").0, 2);
+    }
+}

@@ -1,0 +1,549 @@
+//! A capture that is going on.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use nix::errno::Errno;
+use nix::sched::{CloneFlags, setns};
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use phitwire_nodes::io::{Hears, Tap, TapReader, find_interface};
+use phitwire_nodes::stop::Stop;
+
+use super::Place;
+use super::filter::{Filter, Known};
+use super::links::{LabLink, namespace};
+use super::pcapng::{self, Statistics, Way};
+use super::sink::{Room, Sink, SinkError};
+use super::train::for_each_datagram;
+
+/// Epoll's name of what stops the capture.
+const STOPPER: u64 = u64::MAX;
+/// Between two looks whether namespaces have been deleted.
+const LOOK_FOR_GONE_EVERY: Duration = Duration::from_secs(1);
+/// How long nothing need be looked at when nothing is heard.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Between a message's time stamp and its place in the socket's queue.
+const STAMP_TO_QUEUE: Duration = Duration::from_millis(1);
+/// Messages of one tap after which others have their turn.
+const MOST_OF_ONE: usize = 4_096;
+/// Descriptors beside the taps'.
+const OTHER_FILES: u64 = 64;
+
+/// Why there is no capture.
+#[derive(Debug, thiserror::Error)]
+pub enum CaptureError {
+    /// A node's namespace cannot be entered.
+    #[error("{}: {source}{}", path.display(), if source.kind() == io::ErrorKind::PermissionDenied {
+        "; captures need root, or the `rootless.sh` that the lab was brought up in"
+    } else {
+        "; bring the lab down and up again"
+    })]
+    Namespace {
+        /// The namespace.
+        path: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// No interface of a link that was chosen is there.
+    #[error("none of the interfaces is there: all have been deleted")]
+    NoInterfaces,
+    /// A tap cannot be opened.
+    #[error(
+        "{interface} of {node}: {source}; captures need root, or the `rootless.sh` that the lab was brought up in"
+    )]
+    Tap {
+        /// The node.
+        node: String,
+        /// Its interface.
+        interface: String,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// More directions than descriptors.
+    #[error(
+        "{needed} directions of links need as many open files, and {limit} are allowed: name fewer links by --link, or `ulimit -n {needed}`"
+    )]
+    TooMany {
+        /// What is needed.
+        needed: u64,
+        /// What there may be.
+        limit: u64,
+    },
+    /// Waiting does not work.
+    #[error("waiting for frames: {0}")]
+    Wait(io::Error),
+}
+
+/// When a capture ends by itself.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Until {
+    /// After this time.
+    pub time: Option<Duration>,
+    /// After so many frames.
+    pub frames: Option<u64>,
+}
+
+/// Why a capture has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Somebody wanted it to.
+    Asked,
+    /// Its time was over, or its number of frames reached.
+    Reached,
+    /// The file is as large as it may be.
+    Full,
+    /// Nobody reads it any more.
+    Unread,
+    /// The lab has been taken down.
+    Gone,
+}
+
+/// A direction of a link, as it is heard.
+#[derive(Debug)]
+pub struct Heard {
+    /// Its name in the file: `LINK:A->B`.
+    pub name: String,
+    /// What that is, in words.
+    pub description: String,
+    /// Frames written.
+    pub frames: u64,
+    /// What its sender had sent before, of what was heard: packets, or whatever its links repeat.
+    pub retries: u64,
+    /// Messages that the kernel had no room for.
+    pub dropped: u64,
+    known: Known,
+    way: Way,
+    /// Nothing more comes from an interface that is gone.
+    tap: Option<Tap>,
+    place: Namespace,
+}
+
+/// A namespace as it was entered. An open tap keeps it, interfaces and all, when it is deleted; so
+/// whoever has some looks whether it still has its name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Namespace {
+    path: PathBuf,
+    inode: u64,
+}
+
+impl Namespace {
+    fn is_gone(&self) -> bool {
+        !fs::metadata(&self.path).is_ok_and(|found| found.ino() == self.inode)
+    }
+}
+
+/// Taps of the links of a lab.
+pub struct Capture {
+    heard: Vec<Heard>,
+    epoll: Epoll,
+    from_ns: u64,
+}
+
+/// A frame that waits for those that are older.
+struct Waiting {
+    at: u64,
+    interface: u32,
+    message: Box<[u8]>,
+}
+
+/// Where a tap shall be.
+struct Wanted {
+    interface: String,
+    hears: Hears,
+    name: String,
+    description: String,
+}
+
+impl Capture {
+    /// Opens the taps of `links` of `lab`. Interfaces that are not there are left out, and handed
+    /// back by name.
+    ///
+    /// # Errors
+    /// See [`CaptureError`].
+    pub fn open(
+        lab: &str,
+        links: &[LabLink],
+        place: Place,
+        filter: &Filter,
+    ) -> Result<(Self, Vec<String>), CaptureError> {
+        let wanted = wanted(links, place, filter);
+        let needed = wanted
+            .values()
+            .map(|of_node| of_node.len() as u64)
+            .sum::<u64>()
+            + OTHER_FILES;
+        allow_files(needed)?;
+        // A thread of its own enters the namespaces, so that this one stays where it is.
+        let opened = thread::scope(|scope| {
+            let opener = scope.spawn(|| open_taps(lab, wanted));
+            opener
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        });
+        let (heard, gone) = opened?;
+        if heard.is_empty() {
+            return Err(CaptureError::NoInterfaces);
+        }
+        let failed = |errno: Errno| CaptureError::Wait(errno.into());
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(failed)?;
+        for (at, heard) in heard.iter().enumerate() {
+            if let Some(tap) = &heard.tap {
+                let event = EpollEvent::new(EpollFlags::EPOLLIN, at as u64);
+                epoll.add(tap, event).map_err(failed)?;
+            }
+        }
+        let from_ns = wall_ns();
+        Ok((
+            Self {
+                heard,
+                epoll,
+                from_ns,
+            },
+            gone,
+        ))
+    }
+
+    /// The directions, in the order of the file.
+    pub fn heard(&self) -> &[Heard] {
+        &self.heard
+    }
+
+    /// What the file begins with.
+    pub fn head(&self) -> Vec<u8> {
+        let mut head = Vec::new();
+        pcapng::section(&mut head);
+        for heard in &self.heard {
+            pcapng::interface(&mut head, &heard.name, &heard.description);
+        }
+        head
+    }
+
+    /// Writes what is heard until somebody or something ends it; then what became of each direction.
+    ///
+    /// # Errors
+    /// [`SinkError`] in the inner result, when the capture ends because it cannot be written: what has
+    /// been written is whole, and has its statistics if there is room for them.
+    pub fn run(
+        &mut self,
+        sink: &mut Sink,
+        filter: &Filter,
+        until: Until,
+        stop: &Stop,
+    ) -> Result<Result<End, SinkError>, CaptureError> {
+        let event = EpollEvent::new(EpollFlags::EPOLLIN, STOPPER);
+        let failed = |errno: Errno| CaptureError::Wait(errno.into());
+        self.epoll.add(stop.wake_fd(), event).map_err(failed)?;
+        let began = Instant::now();
+        let mut looked = began;
+        let mut reader = TapReader::default();
+        let mut waiting = Vec::new();
+        let mut left = until.frames.unwrap_or(u64::MAX);
+        let mut end = None;
+        while end.is_none() {
+            let patience = until.time.map_or(LOOK_EVERY, |time| {
+                time.saturating_sub(began.elapsed()).min(LOOK_EVERY)
+            });
+            if looked.elapsed() >= LOOK_FOR_GONE_EVERY {
+                looked = Instant::now();
+                self.leave_deleted(&mut reader, &mut waiting);
+            }
+            if stop.requests() > 0 {
+                end = Some(End::Asked);
+            } else if self.heard.iter().all(|heard| heard.tap.is_none()) {
+                end = Some(End::Gone);
+            } else if until.time.is_some_and(|time| began.elapsed() >= time) {
+                end = Some(End::Reached);
+            }
+            let ready = self.wait(if end.is_some() {
+                Duration::ZERO
+            } else {
+                patience
+            })?;
+            let older = self.listen(&ready, &mut reader, &mut waiting);
+            // At the end nothing is waited for any more.
+            let older = if end.is_some() { u64::MAX } else { older };
+            match self.write(&mut waiting, older, sink, filter, &mut left) {
+                Ok(None) => {}
+                Ok(why) => end = why,
+                Err(error) => {
+                    let statistics = self.statistics(sink);
+                    let _ = sink.finish(&statistics);
+                    return Ok(Err(error));
+                }
+            }
+        }
+        // Only then it is known which frames are in the file.
+        let flushed = sink.flush();
+        let statistics = self.statistics(sink);
+        let finished = sink.finish(&statistics);
+        Ok(flushed.and(finished).map(|()| end.unwrap_or(End::Asked)))
+    }
+
+    /// The directions of which something may have been heard.
+    fn wait(&self, patience: Duration) -> Result<Vec<usize>, CaptureError> {
+        // All that can be ready: whoever was not named might be older than those who are.
+        let mut events = vec![EpollEvent::empty(); self.heard.len() + 1];
+        // Not less than asked for: else the last millisecond would be spent asking.
+        let patience = patience.as_micros().div_ceil(1_000) as u16;
+        match self.epoll.wait(&mut events, EpollTimeout::from(patience)) {
+            Ok(count) => Ok(events[..count]
+                .iter()
+                .filter(|event| event.data() != STOPPER)
+                .map(|event| event.data() as usize)
+                .collect()),
+            Err(Errno::EINTR) => Ok(Vec::new()),
+            Err(errno) => Err(CaptureError::Wait(errno.into())),
+        }
+    }
+
+    /// Takes in what was heard; all older than the answer has been.
+    fn listen(&mut self, ready: &[usize], reader: &mut TapReader, to: &mut Vec<Waiting>) -> u64 {
+        let mut older = wall_ns().saturating_sub(STAMP_TO_QUEUE.as_nanos() as u64);
+        for &index in ready {
+            let Some(tap) = &self.heard[index].tap else {
+                continue;
+            };
+            let begin = to.len();
+            let mut last = 0;
+            let has_more = loop {
+                let read = reader.read(tap, |at, message| {
+                    last = at;
+                    to.push(Waiting {
+                        at,
+                        interface: index as u32,
+                        message: message.into(),
+                    });
+                });
+                match read {
+                    Ok(true) if to.len() - begin < MOST_OF_ONE => {}
+                    Ok(has_more) => break has_more,
+                    Err(error) => {
+                        // Down is told once, and may come up again; gone is for ever.
+                        if error.raw_os_error() != Some(libc::ENETDOWN) {
+                            self.drop_tap(index);
+                        }
+                        break false;
+                    }
+                }
+            };
+            if has_more {
+                older = older.min(last);
+            }
+        }
+        older
+    }
+
+    /// Leaves namespaces that have been deleted, with what was heard there last.
+    fn leave_deleted(&mut self, reader: &mut TapReader, to: &mut Vec<Waiting>) {
+        let places: BTreeSet<&Namespace> = self.heard.iter().map(|heard| &heard.place).collect();
+        let gone = places.into_iter().filter(|place| place.is_gone());
+        let gone: BTreeSet<Namespace> = gone.cloned().collect();
+        for index in 0..self.heard.len() {
+            if gone.contains(&self.heard[index].place) {
+                self.listen(&[index], reader, to);
+                self.drop_tap(index);
+            }
+        }
+    }
+
+    fn drop_tap(&mut self, index: usize) {
+        let heard = &mut self.heard[index];
+        heard.dropped = heard.tap.take().map_or(heard.dropped, |tap| tap.dropped());
+    }
+
+    /// Writes what is older than `older`.
+    fn write(
+        &mut self,
+        waiting: &mut Vec<Waiting>,
+        older: u64,
+        sink: &mut Sink,
+        filter: &Filter,
+        left: &mut u64,
+    ) -> Result<Option<End>, SinkError> {
+        // Stable, so that frames of one direction keep their order whatever their stamps.
+        waiting.sort_by_key(|frame| frame.at);
+        let count = waiting.partition_point(|frame| frame.at < older);
+        let mut block = Vec::new();
+        let mut result = Ok(Room::Left);
+        for frame in waiting.drain(..count) {
+            let heard = &mut self.heard[frame.interface as usize];
+            for_each_datagram(&frame.message, |headers, bytes| {
+                if *left == 0 || !matches!(result, Ok(Room::Left)) {
+                    return;
+                }
+                let seen = heard.known.look(bytes);
+                heard.retries += seen.retries;
+                if !filter.takes(seen) {
+                    return;
+                }
+                block.clear();
+                pcapng::frame(
+                    &mut block,
+                    frame.interface,
+                    frame.at,
+                    heard.way,
+                    &[headers, bytes],
+                );
+                result = sink.add(frame.interface, &block);
+                if matches!(result, Ok(Room::Left)) {
+                    *left -= 1;
+                }
+            });
+        }
+        let room = match result? {
+            Room::Left => sink.flush()?,
+            other => other,
+        };
+        Ok(match room {
+            _ if *left == 0 => Some(End::Reached),
+            Room::Left => None,
+            Room::Full => Some(End::Full),
+            Room::Unread => Some(End::Unread),
+        })
+    }
+
+    /// Looks how many were written and dropped, and writes down what became of each direction.
+    fn statistics(&mut self, sink: &Sink) -> Vec<u8> {
+        let to_ns = wall_ns();
+        let mut blocks = Vec::new();
+        for (index, heard) in (0..).zip(&mut self.heard) {
+            heard.frames = sink.frames(index as usize);
+            heard.dropped = heard.tap.as_ref().map_or(heard.dropped, Tap::dropped);
+            let statistics = Statistics {
+                from_ns: self.from_ns,
+                to_ns,
+                frames: heard.frames,
+                dropped: heard.dropped,
+            };
+            pcapng::statistics(&mut blocks, index, &statistics);
+        }
+        blocks
+    }
+}
+
+/// The taps that are wanted in each node's namespace.
+fn wanted(
+    links: &[LabLink],
+    place: Place,
+    filter: &Filter,
+) -> BTreeMap<String, Vec<(usize, Wanted)>> {
+    let mut wanted: BTreeMap<String, Vec<(usize, Wanted)>> = BTreeMap::new();
+    let mut order = 0;
+    for link in links {
+        for from in [0, 1] {
+            if !filter.hears(&link.ends[from].node) {
+                continue;
+            }
+            for &hears in place.hears() {
+                let ends = [&link.ends[from], &link.ends[1 - from]];
+                let (at, suffix, what) = match hears {
+                    Hears::Sent => (ends[0], "", "as sent"),
+                    Hears::Received => (ends[1], " received", "as it comes in"),
+                };
+                let [a, b] = ends.map(|end| format!("{} port {}", end.node, end.port));
+                let (node, interface) = (&at.node, &at.interface);
+                wanted.entry(node.clone()).or_default().push((
+                    order,
+                    Wanted {
+                        interface: interface.clone(),
+                        hears,
+                        name: link.direction(from) + suffix,
+                        description: format!(
+                            "link {} from {a} to {b}, {what}: {interface} of {node}",
+                            link.id
+                        ),
+                    },
+                ));
+                order += 1;
+            }
+        }
+    }
+    wanted
+}
+
+type Opened = (Vec<Heard>, Vec<String>);
+
+/// Opens taps in one namespace after the other. The thread stays in the last.
+fn open_taps(
+    lab: &str,
+    wanted: BTreeMap<String, Vec<(usize, Wanted)>>,
+) -> Result<Opened, CaptureError> {
+    let mut opened = Vec::new();
+    let mut gone = Vec::new();
+    for (node, of_node) in wanted {
+        let path = namespace(lab, &node);
+        let failed = |source| CaptureError::Namespace {
+            path: path.clone(),
+            source,
+        };
+        let file = File::open(&path).map_err(failed)?;
+        let inode = file.metadata().map_err(failed)?.ino();
+        setns(&file, CloneFlags::CLONE_NEWNET).map_err(|errno| failed(errno.into()))?;
+        for (order, wanted) in of_node {
+            let Ok(interface) = find_interface(&wanted.interface) else {
+                gone.push(format!("{node}:{}", wanted.interface));
+                continue;
+            };
+            let tap =
+                Tap::open(interface.index, wanted.hears).map_err(|source| CaptureError::Tap {
+                    node: node.clone(),
+                    interface: wanted.interface.clone(),
+                    source,
+                })?;
+            let heard = Heard {
+                name: wanted.name,
+                description: wanted.description,
+                frames: 0,
+                retries: 0,
+                dropped: 0,
+                known: Known::default(),
+                way: match wanted.hears {
+                    Hears::Sent => Way::Out,
+                    Hears::Received => Way::In,
+                },
+                tap: Some(tap),
+                place: Namespace {
+                    path: path.clone(),
+                    inode,
+                },
+            };
+            opened.push((order, heard));
+        }
+    }
+    opened.sort_by_key(|(order, _)| *order);
+    gone.sort();
+    gone.dedup();
+    Ok((opened.into_iter().map(|(_, heard)| heard).collect(), gone))
+}
+
+/// Raises the limit of open files as far as is needed and allowed.
+fn allow_files(needed: u64) -> Result<(), CaptureError> {
+    let failed = |errno: Errno| CaptureError::Wait(errno.into());
+    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).map_err(failed)?;
+    if soft >= needed {
+        return Ok(());
+    }
+    // Root may have more than the hard limit.
+    match setrlimit(Resource::RLIMIT_NOFILE, needed, hard.max(needed)) {
+        Ok(()) => Ok(()),
+        Err(_) if hard >= needed => {
+            setrlimit(Resource::RLIMIT_NOFILE, needed, hard).map_err(failed)
+        }
+        Err(_) => Err(CaptureError::TooMany {
+            needed,
+            limit: hard,
+        }),
+    }
+}
+
+/// Nanoseconds since 1970, as the kernel stamps what is heard.
+fn wall_ns() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.map_or(0, |now| now.as_nanos() as u64)
+}

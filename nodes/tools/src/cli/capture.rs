@@ -1,0 +1,242 @@
+//! `phitwire capture`: what passes the links of a running lab, for Wireshark.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use miette::miette;
+use phitwire::net::Network;
+use phitwire::sim::direct::Links;
+use phitwire::text_table::TextTable;
+use phitwire_nodes::output;
+use phitwire_nodes::run_dir::LabDir;
+use phitwire_nodes::stop::Stop;
+use serde_json::json;
+
+use super::by_signal::ended;
+use super::print;
+use crate::capture::{
+    Capture, End, Filter, Limits, Place, SimulatedCapture, Sink, Until, links, tail,
+};
+
+#[derive(Debug, Args)]
+pub struct CaptureArgs {
+    /// The lab
+    #[arg(long)]
+    lab: String,
+    /// Only these links: a link's id, NODE:PORT, NODE-NODE (every link between the two) or NODE
+    /// (every link of it); as often as wanted
+    #[arg(long = "link", value_name = "LINK")]
+    links: Vec<String>,
+    /// Only these frames: kinds (data, ack, training, retry) and names of nodes that send them, joined
+    /// by commas; ack is link control alone
+    #[arg(long = "filter", value_name = "WORDS")]
+    filter: Vec<String>,
+    /// Where each direction of a link is heard
+    #[arg(long, value_enum, default_value_t = Place::Sender)]
+    at: Place,
+    /// The file, which is written anew; `-` is standard output
+    #[arg(short = 'w', long = "write", value_name = "FILE.pcapng")]
+    file: PathBuf,
+    /// End after this many seconds
+    #[arg(long)]
+    seconds: Option<f64>,
+    /// End after this many frames
+    #[arg(long, value_name = "FRAMES")]
+    count: Option<u64>,
+    /// Most bytes of a file, with k, M or G behind for 1,000, 10^6 or 10^9 of them; the capture ends
+    /// there. Into standard output there is no limit unless one is given
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    max_bytes: Option<u64>,
+    /// A ring of so many files of --max-bytes each, FILE-00001.pcapng and so on, of which the oldest
+    /// goes for a new one
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
+    files: u16,
+    /// Print what became of each direction as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Bytes of a file unless something else is said: disks shall not fill by themselves.
+const DEFAULT_BYTES: u64 = 1_000_000_000;
+
+/// The version of the JSON.
+const VERSION: u32 = 1;
+
+fn parse_bytes(text: &str) -> Result<u64, String> {
+    let (digits, unit) = match text.as_bytes().last() {
+        Some(b'k') => (&text[..text.len() - 1], 1_000),
+        Some(b'M') => (&text[..text.len() - 1], 1_000_000),
+        Some(b'G') => (&text[..text.len() - 1], 1_000_000_000),
+        _ => (text, 1),
+    };
+    let number: Option<u64> = digits.parse().ok();
+    let bytes = number.and_then(|number| number.checked_mul(unit));
+    bytes.ok_or_else(|| "write a number, perhaps with k, M or G behind it: 500M".to_owned())
+}
+
+pub fn run(args: &CaptureArgs) -> miette::Result<ExitCode> {
+    let is_output = args.file == Path::new("-");
+    if is_output && args.json {
+        return Err(miette!(
+            "--json and the capture cannot both go to standard output: name a file for the capture"
+        ));
+    }
+    let time = args.seconds.map(Duration::try_from_secs_f64).transpose();
+    let time = time.map_err(|_| miette!("--seconds is no time span"))?;
+    let dir = LabDir::new(&args.lab).map_err(|error| miette!("{error}"))?;
+    let links = links(&dir, &args.links).map_err(|error| miette!("{error}"))?;
+    let filter = Filter::new(&args.filter, &links).map_err(|error| miette!("{error}"))?;
+    let stop = Stop::at_signals().map_err(|error| miette!("cannot wait for signals: {error}"))?;
+    let opened = Capture::open(&args.lab, &links, args.at, &filter);
+    let (mut capture, gone) = opened.map_err(|error| miette!("{error}"))?;
+    if !gone.is_empty() {
+        let gone = gone.join(", ");
+        output::complain(&format!("left out, for it has been deleted: {gone}"));
+    }
+    let bytes = match args.max_bytes {
+        Some(bytes) => bytes,
+        None if is_output => u64::MAX,
+        None => DEFAULT_BYTES,
+    };
+    let limits = Limits {
+        bytes,
+        files: args.files.into(),
+    };
+    let directions = capture.heard().len();
+    let sink = Sink::new(&args.file, capture.head(), tail(directions), limits);
+    let mut sink = sink.map_err(|error| miette!("{error}"))?;
+    let (count, file) = (links.len(), args.file.display());
+    output::complain(&format!(
+        "capturing {directions} directions of {count} links into {file}"
+    ));
+    let until = Until {
+        time,
+        frames: args.count,
+    };
+    let ran = capture.run(&mut sink, &filter, until, &stop);
+    let ran = ran.map_err(|error| miette!("{error}"))?;
+    summary(args, &capture, &sink, ran.as_ref().ok())?;
+    let end = ran.map_err(|error| miette!("{error}"))?;
+    if end == End::Full && args.max_bytes.is_none() {
+        output::complain(&format!(
+            "the capture ends at {DEFAULT_BYTES} bytes: --max-bytes says how many more there may be"
+        ));
+    }
+    Ok(match end {
+        End::Asked => ended(args.seconds.is_some() || args.count.is_some()),
+        _ => ExitCode::SUCCESS,
+    })
+}
+
+/// Says what became of each direction: of a capture into standard output on standard error.
+fn summary(
+    args: &CaptureArgs,
+    capture: &Capture,
+    sink: &Sink,
+    end: Option<&End>,
+) -> miette::Result<()> {
+    let heard = capture.heard();
+    let frames: u64 = heard.iter().map(|heard| heard.frames).sum();
+    let dropped: u64 = heard.iter().map(|heard| heard.dropped).sum();
+    let why = match end {
+        Some(End::Asked) => "ended by a signal",
+        Some(End::Reached) => "ended as asked for",
+        Some(End::Full) => "the file is full",
+        Some(End::Unread) => "nobody reads it any more",
+        Some(End::Gone) => "the lab has been taken down",
+        None => "it cannot be written",
+    };
+    if args.json {
+        let directions: Vec<_> = heard
+            .iter()
+            .map(|heard| {
+                json!({
+                    "name": heard.name,
+                    "frames": heard.frames,
+                    "retries": heard.retries,
+                    "dropped": heard.dropped,
+                })
+            })
+            .collect();
+        let summary = json!({
+            "version": VERSION,
+            "file": sink.file().display().to_string(),
+            "bytes": sink.written(),
+            "frames": frames,
+            "dropped": dropped,
+            "end": why,
+            "directions": directions,
+        });
+        print(&format!("{summary:#}\n"))?;
+        return Ok(());
+    }
+    let mut table = TextTable::new(&["direction", "frames", "retries", "dropped"]);
+    for heard in heard {
+        let numbers = [heard.frames, heard.retries, heard.dropped];
+        let [frames, retries, dropped] = numbers.map(|number| number.to_string());
+        table.row([heard.name.clone(), frames, retries, dropped]);
+    }
+    let (text, bytes, file) = (table.render(), sink.written(), sink.file().display());
+    output::complain(&format!(
+        "{text}{frames} frames, {bytes} bytes into {file}; {dropped} messages dropped for want of time; {why}"
+    ));
+    Ok(())
+}
+
+/// A capture of one simulated run over encoded links, for `phitwire sim`.
+pub fn simulated(
+    file: &Path,
+    network: &dyn Network,
+    links: Links,
+    runs: u64,
+) -> miette::Result<Arc<SimulatedCapture>> {
+    if links == Links::Direct {
+        return Err(miette!(
+            help = "add --links encoded",
+            "--capture writes frames, and direct links have none"
+        ));
+    }
+    if runs != 1 {
+        return Err(miette!(
+            help = "give one --load, one seed and one of each option",
+            "--capture writes one run, and these are {runs}"
+        ));
+    }
+    if file == Path::new("-") {
+        return Err(miette!(
+            "results go to standard output: name a file for --capture"
+        ));
+    }
+    let capture = SimulatedCapture::new(file, network, DEFAULT_BYTES);
+    let capture = capture.map_err(|error| miette!("{error}"))?;
+    Ok(Arc::new(capture))
+}
+
+/// Ends it, and says how many frames there are.
+pub fn finish(capture: &SimulatedCapture) -> miette::Result<()> {
+    let (frames, whole) = capture.finish().map_err(|error| miette!("{error}"))?;
+    let rest = match whole {
+        true => String::new(),
+        false => format!("; the others had no room in {DEFAULT_BYTES} bytes"),
+    };
+    output::complain(&format!("{frames} frames captured{rest}"));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse_bytes;
+
+    #[test]
+    fn bytes_have_units() {
+        assert_eq!(parse_bytes("12"), Ok(12));
+        assert_eq!(parse_bytes("12k"), Ok(12_000));
+        assert_eq!(parse_bytes("2G"), Ok(2_000_000_000));
+        for bad in ["", "k", "-1", "1.5M", "1T", "99999999999G", "1é"] {
+            assert!(parse_bytes(bad).is_err(), "{bad}");
+        }
+    }
+}

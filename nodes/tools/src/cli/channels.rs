@@ -1,0 +1,210 @@
+//! `phitwire topology channels` and `phitwire manage channels`: tables of virtual channels,
+//! searched for and loaded.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use miette::{IntoDiagnostic as _, Report, WrapErr as _, miette};
+use phitwire::net::{ChannelSearch, NO_CHANNEL_TABLES, Network, TunableChannels};
+use phitwire_nodes::output;
+use phitwire_nodes::run_dir::LabDir;
+
+use super::by_signal::ended;
+use super::manage::{LabArgs, running, stop_at_signals};
+use super::print;
+use super::progress::Shown;
+use super::topology::NETWORK;
+use super::via::{Maintenance, ViaArgs};
+use crate::description::open;
+use crate::input_file::{FileKind, InputFile};
+use crate::manage::channels::{How, LINKS_UNSEEN, LoadError, Loaded, Registers, load};
+use crate::manage::fleet::{Fleet, PATIENCE_ONCE};
+use crate::manage::{Commanded, manager, survey::Survey};
+use crate::whole_file;
+
+/// Changes of an entry that a run of the search may try at most: some minutes' work for a large
+/// ring.
+const MOST_STEPS: i64 = 100_000_000;
+
+#[derive(Args, Debug)]
+pub struct SearchArgs {
+    #[arg(help = NETWORK)]
+    file: PathBuf,
+    /// Only rings in this dimension; may be given again
+    #[arg(long = "ring", value_name = "DIMENSION")]
+    rings: Vec<String>,
+    /// What the search draws from: the same seed finds the same tables
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Changes of an entry that each of its runs tries [default: as many as for the tables that
+    /// routers get with `channels = "optimised"`]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MOST_STEPS))]
+    steps: Option<u32>,
+    /// Also write the tables to this file, for `vc_tables` of a description and `phitwire manage
+    /// channels`
+    #[arg(long, value_name = "TABLES")]
+    output: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct LoadArgs {
+    #[command(flatten)]
+    lab: LabArgs,
+    /// The tables, as `phitwire topology channels --output` writes them; `-` is standard input
+    tables: PathBuf,
+    #[command(flatten)]
+    via: ViaArgs,
+    /// Load them even if packets could wait for each other in a circle, or the lab works around
+    /// faults
+    #[arg(long)]
+    force: bool,
+}
+
+fn tunable(network: &dyn Network) -> miette::Result<&dyn TunableChannels> {
+    network
+        .tunable_channels()
+        .ok_or_else(|| miette!("`{}`: {NO_CHANNEL_TABLES}", network.name()))
+}
+
+/// Runs `phitwire topology channels`. The exit status is 1 if packets could wait in a circle.
+///
+/// # Errors
+/// A description that cannot be read, rings that it has not, and a file that cannot be written.
+pub fn search(args: &SearchArgs) -> miette::Result<ExitCode> {
+    let network = open(&args.file)?;
+    if let Some(output) = &args.output
+        && let (Ok(to), Ok(from)) = (output.canonicalize(), args.file.canonicalize())
+        && to == from
+    {
+        return Err(miette!(
+            "{}: the tables would take the place of the description",
+            output.display()
+        ));
+    }
+    let wanted = ChannelSearch {
+        rings: args.rings.clone(),
+        seed: args.seed,
+        steps: args.steps,
+    };
+    let shown = Shown::new("phitwire topology channels", "{spinner} {msg}, {elapsed}");
+    shown.show("searching for tables", 0, 0, "");
+    let found = tunable(&*network)?.search_channels(&wanted);
+    drop(shown);
+    let found = found.map_err(|why| miette!("{why}"))?;
+    if let Some(file) = &args.output {
+        whole_file::write(file, &found.file)
+            .into_diagnostic()
+            .wrap_err_with(|| format!("cannot write {}", file.display()))?;
+    }
+    print(&match args.json {
+        true => serde_json::to_string_pretty(&found.json).into_diagnostic()? + "\n",
+        false => found.text,
+    })?;
+    Ok(match found.circle {
+        None => ExitCode::SUCCESS,
+        Some(_) => ExitCode::FAILURE,
+    })
+}
+
+/// Runs `phitwire manage channels`. The exit status is 1 if a register does not hold what it should.
+///
+/// # Errors
+/// A lab that does not run, tables with mistakes, and such that are refused.
+pub fn load_into(args: &LoadArgs) -> miette::Result<ExitCode> {
+    let (lab, network) = running(&args.lab)?;
+    let tunable = tunable(&*network)?;
+    let tables = InputFile::open(&args.tables, FileKind::DESCRIPTION)?;
+    let (name, bytes) = (tables.name.clone(), tables.bytes()?);
+    let new = tunable
+        .read_channel_tables(&name, &bytes)
+        .map_err(Report::new)?;
+    // Who watches the lab would put the description's tables back.
+    let _place = manager::claim(&lab).map_err(|error| miette!("{error}"))?;
+    let from = args.via.router()?;
+    let doubt = doubt(&lab, &*network, from.is_some())?;
+    let loaded = match from {
+        Some(from) => {
+            let mut maintenance = Maintenance::new(&args.lab.lab, &*network, from)?;
+            into(&*network, tunable, &new, &mut maintenance, doubt, args)
+        }
+        None => {
+            let mut fleet = fleet(lab, &*network)?;
+            into(&*network, tunable, &new, &mut fleet, doubt, args)
+        }
+    }?;
+    let loaded = Loaded {
+        unseen: from.map(|_| LINKS_UNSEEN),
+        ..loaded
+    };
+    if !loaded.is_whole() {
+        output::complain("some registers do not hold the new tables");
+    }
+    print(&match args.lab.json {
+        true => serde_json::to_string_pretty(&loaded).into_diagnostic()? + "\n",
+        false => loaded.text(),
+    })?;
+    Ok(match loaded.is_whole() {
+        _ if loaded.interrupted => ended(true),
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    })
+}
+
+fn into(
+    network: &dyn Network,
+    tunable: &dyn TunableChannels,
+    new: &[phitwire::net::RegisterValue],
+    registers: &mut dyn Registers,
+    doubt: Option<String>,
+    args: &LoadArgs,
+) -> miette::Result<Loaded> {
+    let stop = stop_at_signals()?;
+    let how = How {
+        doubt,
+        force: args.force,
+        stop: &|| stop.requests() > 0,
+    };
+    match load((network, tunable), new, registers, how) {
+        Ok(loaded) => Ok(Loaded {
+            lab: args.lab.lab.clone(),
+            ..loaded
+        }),
+        Err(error @ LoadError::Unsafe(_)) => Err(miette!(
+            help = "nothing was written; --force loads the tables all the same",
+            "the tables are refused: {error}"
+        )),
+        Err(error) => Err(miette!(help = "nothing was written", "{error}")),
+    }
+}
+
+fn fleet(lab: LabDir, network: &dyn Network) -> miette::Result<Fleet> {
+    let fleet = Fleet::new(lab, network).map_err(|error| miette!("{error}"))?;
+    Ok(fleet.patient(PATIENCE_ONCE))
+}
+
+/// Why tables cannot be judged: packets go other ways than those of the description. By maintenance
+/// packets, which need one control socket only, the others are not asked for their links, and the
+/// report says so.
+fn doubt(
+    lab: &LabDir,
+    network: &dyn Network,
+    by_maintenance: bool,
+) -> miette::Result<Option<String>> {
+    let commanded = Commanded::read(lab);
+    let faults = match by_maintenance {
+        true => !commanded.isolated.is_empty() || !commanded.replaced.is_empty(),
+        false => {
+            let mut fleet = fleet(lab.clone(), network)?;
+            !Survey::take(network, &mut fleet, &commanded)
+                .faults
+                .is_empty()
+        }
+    };
+    let why = "links or routers of the lab have failed, are isolated or replaced, and tables are \
+               judged by the ways of the description";
+    Ok(faults.then(|| String::from(why)))
+}

@@ -1,0 +1,493 @@
+//! `phitwire ctl`: asks a running node, or tells it to do something.
+
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use miette::miette;
+use phitwire::device::PipelineReport;
+use phitwire::device::RegisterInfo;
+use phitwire::device::pipeline::Place;
+use phitwire::text_table::TextTable;
+use phitwire_nodes::control::{self, Client, ClientError, Fault, LinkReport, Register, Request};
+use phitwire_nodes::nearest::nearest;
+use phitwire_nodes::output;
+use phitwire_nodes::run_dir::LabDir;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::print;
+use super::via::{Maintenance, ViaArgs};
+use crate::description;
+
+#[derive(Debug, Args)]
+pub struct CtlArgs {
+    /// The lab
+    #[arg(long)]
+    lab: String,
+    /// The node, or `all`
+    node: String,
+    /// Print JSON: with `all`, an object by node
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Print counters
+    Stats {
+        /// Only those whose name contains this
+        filter: Option<String>,
+        /// Also those that are zero
+        #[arg(long)]
+        zero: bool,
+    },
+    /// Print how the links stand: state, how long ago a data frame of the peer was last accepted,
+    /// what was sent again (packets, or sets of flits), what is wrong
+    Links,
+    /// Print what is inside it stage by stage, in each virtual channel, and how often something had
+    /// to wait
+    Pipeline,
+    /// Print what runs there
+    Info,
+    /// Read a register, by name or address; without one, list all of them. In JSON as `value`, and
+    /// exactly as `hex`: many readers of JSON take numbers for floating-point ones, of 53 bits
+    Get {
+        /// Its name or, as a number, its address
+        register: Option<Register>,
+        #[command(flatten)]
+        via: ViaArgs,
+    },
+    /// Write a register
+    Set {
+        /// Its name or, as a number, its address
+        register: Register,
+        /// The new value: decimal, or hexadecimal after 0x
+        #[arg(value_parser = parse_value)]
+        value: u64,
+        #[command(flatten)]
+        via: ViaArgs,
+    },
+    /// Break something on purpose
+    Fault {
+        #[command(subcommand)]
+        fault: Fault,
+    },
+    /// Start, watch and stop a traffic run at a network interface
+    Traffic {
+        #[command(subcommand)]
+        command: TrafficCommand,
+    },
+    /// Start, watch and stop collective operations at a network interface that has an engine for
+    /// them
+    Collective {
+        #[command(subcommand)]
+        command: CollectiveCommand,
+    },
+    /// Allow or forbid several frames in one segmentation-offload send
+    Offload {
+        #[arg(value_parser = ["on", "off"])]
+        state: String,
+    },
+    /// Let a router take no more packets from its network interfaces
+    Quiesce {
+        /// After how many milliseconds it goes on by itself
+        #[arg(long = "for", value_name = "MS", default_value_t = 10_000)]
+        hold_ms: u64,
+    },
+    /// Let a router go on
+    Release,
+    /// Print whether a router is quiesced and drained, and the digest of its route tables
+    Routing,
+    /// Print the route tables of a router
+    Tables,
+    /// End the process as SIGTERM does
+    Shutdown,
+}
+
+#[derive(Debug, Subcommand)]
+enum TrafficCommand {
+    /// Start a run
+    Start {
+        /// Its specification, in JSON
+        #[arg(value_parser = parse_json)]
+        spec: Value,
+    },
+    /// Print what is known of a run
+    Status {
+        /// Which; the latest if not given
+        run: Option<u64>,
+    },
+    /// Send no further messages
+    Stop,
+}
+
+#[derive(Debug, Subcommand)]
+enum CollectiveCommand {
+    /// Start a run; every participant has to be told
+    Start {
+        /// Its specification, in JSON
+        #[arg(value_parser = parse_json)]
+        spec: Value,
+    },
+    /// Print what is known of the latest run
+    Status,
+    /// Let all participants stop after the same operation; once more: even if it waits for somebody
+    Stop,
+}
+
+/// Places of a stage that are printed at most.
+const MOST_PLACES: usize = 8;
+
+/// What is no value of a register.
+#[derive(Debug, thiserror::Error)]
+#[error("`{0}` is no number: write it in decimal, or in hexadecimal after 0x")]
+pub(super) struct NoNumber(String);
+
+pub(super) fn parse_value(text: &str) -> Result<u64, NoNumber> {
+    match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16),
+        None => text.parse(),
+    }
+    .map_err(|_| NoNumber(text.to_owned()))
+}
+
+fn parse_json(text: &str) -> serde_json::Result<Value> {
+    serde_json::from_str(text)
+}
+
+impl Command {
+    fn request(&self) -> Request {
+        match self {
+            Self::Stats { .. } => Request::Stats,
+            Self::Links => Request::Links,
+            Self::Pipeline => Request::Pipeline,
+            Self::Info => Request::Info,
+            Self::Get { register: None, .. } => Request::Registers,
+            Self::Get {
+                register: Some(register),
+                ..
+            } => Request::Get {
+                register: register.clone(),
+            },
+            Self::Set {
+                register, value, ..
+            } => Request::Set {
+                register: register.clone(),
+                value: *value,
+            },
+            Self::Fault { fault } => Request::Fault(fault.clone()),
+            Self::Traffic { command } => match command {
+                TrafficCommand::Start { spec } => Request::TrafficStart { spec: spec.clone() },
+                TrafficCommand::Status { run } => Request::TrafficStatus { run: *run },
+                TrafficCommand::Stop => Request::TrafficStop,
+            },
+            Self::Collective { command } => match command {
+                CollectiveCommand::Start { spec } => {
+                    Request::CollectiveStart { spec: spec.clone() }
+                }
+                CollectiveCommand::Status => Request::CollectiveStatus,
+                CollectiveCommand::Stop => Request::CollectiveStop,
+            },
+            Self::Offload { state } => Request::Offload {
+                enabled: state == "on",
+            },
+            Self::Quiesce { hold_ms } => Request::Quiesce { hold_ms: *hold_ms },
+            Self::Release => Request::Release,
+            Self::Routing => Request::Routing,
+            Self::Tables => Request::Tables,
+            Self::Shutdown => Request::Shutdown,
+        }
+    }
+
+    /// The answer for people.
+    fn render(&self, data: &Value) -> String {
+        match (self, data) {
+            (Self::Links, data) => match Vec::<LinkReport>::deserialize(data) {
+                Ok(links) => links_table(&links),
+                Err(_) => pretty(data),
+            },
+            (Self::Pipeline, data) => match PipelineReport::deserialize(data) {
+                Ok(report) => pipeline_table(&report),
+                Err(_) => pretty(data),
+            },
+            (Self::Stats { zero, .. }, Value::Object(counters)) => counters
+                .iter()
+                .filter(|(_, value)| *zero || value.as_u64() != Some(0))
+                .map(|(name, value)| format!("{name} {value}\n"))
+                .collect(),
+            (Self::Get { register: None, .. }, data) => {
+                match Vec::<RegisterInfo>::deserialize(data) {
+                    Ok(registers) => registers_table(&registers),
+                    Err(_) => pretty(data),
+                }
+            }
+            (
+                Self::Get {
+                    register: Some(register),
+                    ..
+                }
+                | Self::Set { register, .. },
+                data,
+            ) => match data["value"].as_u64() {
+                Some(value) => format!("{register} = {value} (0x{value:x})\n"),
+                None => pretty(data),
+            },
+            (_, Value::Object(object)) if object.is_empty() => "done\n".to_owned(),
+            (Self::Info | Self::Routing, Value::Object(object)) => object
+                .iter()
+                .map(|(name, value)| format!("{name} {value}\n"))
+                .collect(),
+            _ => pretty(data),
+        }
+    }
+
+    /// Leaves out of the answer what was not asked for.
+    fn narrow(&self, data: Value) -> Value {
+        match (self, data) {
+            (
+                Self::Stats {
+                    filter: Some(filter),
+                    ..
+                },
+                Value::Object(mut counters),
+            ) => {
+                counters.retain(|name, _| name.contains(filter.as_str()));
+                Value::Object(counters)
+            }
+            (_, data) => data,
+        }
+    }
+}
+
+impl Command {
+    /// The register that was meant, if it goes by a name that there is not.
+    fn nearest(&self, client: &mut Client) -> Option<String> {
+        let (Self::Get {
+            register: Some(Register::Name(name)),
+            ..
+        }
+        | Self::Set {
+            register: Register::Name(name),
+            ..
+        }) = self
+        else {
+            return None;
+        };
+        let list = client.ask(&Request::Registers).ok()?;
+        let list = Vec::<RegisterInfo>::deserialize(list).ok()?;
+        let names: Vec<String> = list.iter().flat_map(RegisterInfo::names).collect();
+        if names.contains(name) {
+            return None;
+        }
+        nearest(name, &names).map(str::to_owned)
+    }
+}
+
+/// All registers, a line for those that are alike.
+fn registers_table(registers: &[RegisterInfo]) -> String {
+    let mut table = TextTable::new(&["address", "register", "bits", "access", "what it is"]);
+    for register in registers {
+        let address = register.address;
+        table.row([
+            address.map_or("-".to_owned(), |address| format!("0x{address:04x}")),
+            shortened(&register.name),
+            register.bits.to_string(),
+            if register.writable { "rw" } else { "r" }.to_owned(),
+            register.about.clone(),
+        ]);
+    }
+    table.render()
+}
+
+/// A name of which long lists are left out, as only JSON has them in full.
+fn shortened(name: &str) -> String {
+    const MOST: usize = 40;
+    let Some((before, (among, after))) = name
+        .split_once('{')
+        .and_then(|(before, rest)| Some((before, rest.split_once('}')?)))
+    else {
+        return name.to_owned();
+    };
+    let words: Vec<&str> = among.split(',').collect();
+    let among = match words[..] {
+        [first, .., last] if among.len() > MOST => format!("{first},...,{last}"),
+        _ => among.to_owned(),
+    };
+    format!("{before}{{{among}}}{}", shortened(after))
+}
+
+fn pretty(data: &Value) -> String {
+    // A `Value` always has a text.
+    serde_json::to_string_pretty(data).unwrap_or_default() + "\n"
+}
+
+fn links_table(links: &[LinkReport]) -> String {
+    let mut table = TextTable::new(&[
+        "port",
+        "link",
+        "peer",
+        "state",
+        "lanes",
+        "heard",
+        "resent",
+        "charged to lanes",
+        "rtt",
+        "what is wrong",
+    ]);
+    for link in links {
+        table.row([
+            link.port.to_string(),
+            link.link.to_string(),
+            link.peer.clone(),
+            link.state.clone(),
+            format!("rx {} tx {}", link.rx_lanes, link.tx_lanes),
+            link.heard_ms.map_or("-".to_owned(), age),
+            link.resent.to_string(),
+            link.lane_retries.map(|n| n.to_string()).join(" "),
+            link.rtt_ns
+                .map_or("-".to_owned(), |ns| format!("{:.1} us", ns as f64 / 1e3)),
+            link.why.clone().unwrap_or_default(),
+        ]);
+    }
+    table.render()
+}
+
+/// The stages, a row per channel, and below them the places that hold something.
+fn pipeline_table(report: &PipelineReport) -> String {
+    let mut table = TextTable::new(&["stage", "channel", "held", "of", "unit", "stalls", "where"]);
+    for stage in &report.stages {
+        for (channel, name) in stage.channels.iter().enumerate() {
+            let held = |place: &Place| place.held.get(channel).copied().unwrap_or(0);
+            let holding = stage.places.iter().filter(|place| held(place) > 0);
+            let places = holding.map(|place| format!("{}: {}", place.number, held(place)));
+            let mut places: Vec<_> = places.take(MOST_PLACES + 1).collect();
+            if places.len() > MOST_PLACES {
+                places[MOST_PLACES] = "...".to_owned();
+            }
+            let is_first = channel == 0;
+            let capacity = stage.capacity.get(channel);
+            let room = capacity.map(|each| (each * stage.places.len() as u64).to_string());
+            let stalls = stage.stalls.filter(|_| is_first);
+            table.row([
+                stage.name.to_string(),
+                name.to_string(),
+                stage.places.iter().map(held).sum::<u64>().to_string(),
+                room.unwrap_or_default(),
+                stage.unit.to_string(),
+                stalls.map(|stalls| stalls.to_string()).unwrap_or_default(),
+                match places.is_empty() {
+                    true => String::new(),
+                    false => format!("{} {}", stage.place, places.join(", ")),
+                },
+            ]);
+        }
+    }
+    table.render()
+}
+
+/// How long ago something was.
+fn age(ms: u64) -> String {
+    match ms {
+        0..10_000 => format!("{ms} ms"),
+        _ => format!("{} s", ms / 1000),
+    }
+}
+
+/// Reads or writes a register of a router by a maintenance packet of router `from`.
+fn ask_via(args: &CtlArgs, from: &str) -> miette::Result<Value> {
+    let (register, value) = match &args.command {
+        Command::Get {
+            register: Some(register),
+            ..
+        } => (register.clone(), None),
+        Command::Set {
+            register, value, ..
+        } => (register.clone(), Some(*value)),
+        _ => {
+            return Err(miette!(
+                "only registers are asked for by maintenance packets"
+            ));
+        }
+    };
+    let dir = LabDir::new(&args.lab).map_err(|error| miette!("{error}"))?;
+    let network = description::open(&dir.path().join("topology.toml"))?;
+    let mut maintenance = Maintenance::new(&args.lab, &*network, from)?;
+    maintenance.ask(&args.node, register, value)
+}
+
+pub fn run(args: CtlArgs) -> miette::Result<ExitCode> {
+    let from = match &args.command {
+        Command::Get { via, .. } | Command::Set { via, .. } => via.router()?,
+        _ => None,
+    };
+    if let Some(from) = from {
+        let data = ask_via(&args, from)?;
+        let text = if args.json {
+            pretty(&data)
+        } else {
+            args.command.render(&data)
+        };
+        return print(&text);
+    }
+    let request = args.command.request();
+    if args.node != "all" {
+        let mut client =
+            Client::connect(&args.lab, &args.node).map_err(|error| miette!("{error}"))?;
+        let data = client.ask(&request).map_err(|error| {
+            let report = miette!("{}: {error}", args.node);
+            match args.command.nearest(&mut client) {
+                Some(name) => miette!("{report}; did you mean `{name}`?"),
+                None => report,
+            }
+        })?;
+        let data = args.command.narrow(data);
+        let text = if args.json {
+            pretty(&data)
+        } else {
+            args.command.render(&data)
+        };
+        return print(&text);
+    }
+    let dir = LabDir::new(&args.lab).map_err(|error| miette!("{error}"))?;
+    let nodes = dir.nodes().map_err(|error| miette!("{error}"))?;
+    if nodes.is_empty() {
+        return Err(miette!(
+            "lab `{}` is not running: {} has no sockets",
+            args.lab,
+            dir.path().display()
+        ));
+    }
+    let mut failed = false;
+    let mut all = Map::new();
+    let answers = control::ask_all(&args.lab, &nodes, &request, control::TIMEOUT);
+    for (node, answer) in nodes.into_iter().zip(answers) {
+        match answer.map(|data| args.command.narrow(data)) {
+            Ok(data) if args.json => {
+                all.insert(node, data);
+            }
+            Ok(data) => {
+                print(&format!("{node}\n{}\n", args.command.render(&data)))?;
+            }
+            Err(error) => {
+                failed = true;
+                // Who cannot be reached is named in the error itself.
+                let error = match error {
+                    ClientError::Name(_) | ClientError::Unreachable { .. } => error.to_string(),
+                    _ => format!("{node}: {error}"),
+                };
+                output::complain(&error);
+                all.insert(node, json!({ "error": error }));
+            }
+        }
+    }
+    if args.json {
+        print(&pretty(&Value::Object(all)))?;
+    }
+    Ok(if failed {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    })
+}

@@ -1,0 +1,127 @@
+//! `phitwire topology import`: networks from files of other tools.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use miette::{WrapErr, miette};
+use phitwire::machine;
+use phitwire::net::Network;
+use phitwire_nodes::output;
+
+use super::{generate, print};
+use crate::input_file::{FileKind, InputFile};
+use crate::interchange::{self, Difference, Readable, Same};
+
+/// Links that are named in a message at most.
+const MOST_NAMED: usize = 5;
+
+#[derive(Args, Debug)]
+pub struct ImportArgs {
+    /// The file; `-` is standard input.
+    file: PathBuf,
+    /// Which format.
+    #[arg(long, value_enum)]
+    format: Readable,
+    /// Write links of the network that the file lacks as descriptions have links that are not there, or
+    /// that are broken
+    #[arg(long)]
+    missing: bool,
+    #[command(subcommand)]
+    network: Option<generate::Wanted>,
+}
+
+/// Runs `phitwire topology import`.
+///
+/// # Errors
+/// A file with mistakes, or that is not the network it is said to be.
+pub fn run(args: &ImportArgs) -> miette::Result<ExitCode> {
+    let input = InputFile::open(&args.file, FileKind::GRAPH)?;
+    let (name, text) = (input.name.clone(), input.text()?);
+    let (graph, described) = interchange::read(&name, &text, args.format)?;
+    let described = match (&args.network, described) {
+        (Some(wanted), _) => {
+            let network = wanted.network()?;
+            match graph.compare_all(&*network) {
+                Ok(same) => named(&*network, &same, generate::description(&*network)?),
+                Err(difference) => differs(args, &*network, &difference)?,
+            }
+        }
+        (None, Some(described)) => {
+            let network = machine::read(&name, &described)?;
+            match graph.compare(&*network) {
+                Ok(_) => described,
+                Err(difference) => differs(args, &*network, &difference)?,
+            }
+        }
+        (None, None) => {
+            let found = interchange::find(&graph)?;
+            output::complain(&format!("note: it is the network `{}`", found.name));
+            let described = generate::description(&*found.network)?;
+            named(&*found.network, &found.same, described)
+        }
+    };
+    print(&described)
+}
+
+/// A description, and in front of it what its nodes are called in the file, if that is not told by their
+/// order or names.
+fn named(network: &dyn Network, same: &Same, described: String) -> String {
+    let Same::ByLinks([routers, nics]) = same else {
+        return described;
+    };
+    let mut text =
+        String::from("# Nodes, and what they are called in the file that this is from:\n");
+    let theirs = routers.iter().chain(nics);
+    for (node, their) in network.node_names().iter().zip(theirs) {
+        // Writing into a String never fails; a name of others may have anything in it.
+        let _ = writeln!(text, "# {node} = {}", their.escape_debug());
+    }
+    text + "\n" + &described
+}
+
+/// A file that is not the network: without the links that it lacks, if that is wanted and can be said.
+fn differs(
+    args: &ImportArgs,
+    network: &dyn Network,
+    difference: &Difference,
+) -> miette::Result<String> {
+    let file = args.file.display();
+    let Difference::Missing(links) = difference else {
+        return Err(miette!("{file} is another network: {difference}"));
+    };
+    let told = missing(network, links);
+    if !args.missing {
+        return Err(miette!(
+            help = "--missing writes them as descriptions have links that are not there, or that are broken",
+            "{file} is another network: {told}"
+        ));
+    }
+    let without = network.without(links);
+    let without = without.ok_or_else(|| {
+        let name = network.name();
+        miette!("{told}, and a description such as that of {name} has no word for links that are not there")
+    })?;
+    output::complain(&format!("note: {told}"));
+    generate::description(&*without)
+        .wrap_err_with(|| format!("{file}: without what it lacks it is no network"))
+}
+
+/// Which links are missing, in words.
+fn missing(network: &dyn Network, links: &BTreeSet<usize>) -> String {
+    let named = links.iter().take(MOST_NAMED).map(|&link| {
+        let (a, b) = network.ends(link);
+        let [from, to] = [a, b].map(|end| network.node_name(end.node).into_owned());
+        format!(
+            "link {link} between {from} and {to} (ports {}, {})",
+            a.port, b.port
+        )
+    });
+    let mut text = named.collect::<Vec<_>>().join(", ");
+    if links.len() > MOST_NAMED {
+        let _ = write!(text, " and {} more", links.len() - MOST_NAMED);
+    }
+    format!("of {} it lacks {text}", network.name())
+}

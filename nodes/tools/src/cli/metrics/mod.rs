@@ -1,0 +1,158 @@
+//! `phitwire metrics`: how a running lab stands, for Prometheus.
+//!
+//! - [`families`] turns a sample of the lab into metrics;
+//! - here is the server that gives them out: the lab is asked when somebody asks for it.
+
+mod families;
+
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use miette::{IntoDiagnostic, WrapErr};
+use phitwire_nodes::output;
+use phitwire_nodes::stop::Stop;
+use prometheus::TextEncoder;
+
+use super::by_signal::ended;
+use super::print;
+use crate::http::{self, Answer, Request};
+use crate::watch::Sampler;
+
+/// What is told again to who asks at once.
+const RECENT: Duration = Duration::from_millis(100);
+/// What Prometheus' text format is called.
+const FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+#[derive(Debug, Args)]
+pub struct MetricsArgs {
+    /// The lab
+    #[arg(long)]
+    lab: String,
+    /// Where to listen. Whoever reaches it may read it: nothing else is asked
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9464")]
+    listen: SocketAddr,
+    /// Print the metrics once and end, and do not listen
+    #[arg(long, conflicts_with = "listen")]
+    once: bool,
+}
+
+pub fn run(args: &MetricsArgs) -> miette::Result<ExitCode> {
+    let mut lab = Lab::open(&args.lab)?;
+    if args.once {
+        return print(&lab.metrics()?);
+    }
+    let stop = Stop::at_signals()
+        .into_diagnostic()
+        .wrap_err("signals cannot be caught")?;
+    let listener = TcpListener::bind(args.listen)
+        .into_diagnostic()
+        .wrap_err_with(|| format!("cannot listen at {}", args.listen))?;
+    let address = listener.local_addr().into_diagnostic()?;
+    print(&format!(
+        "metrics of lab `{}` at http://{address}/metrics\n",
+        args.lab
+    ))?;
+    if !address.ip().is_loopback() {
+        output::complain("whoever reaches this machine can read them");
+    }
+    answer_all(&listener, &mut lab, &stop).into_diagnostic()?;
+    Ok(ended(false))
+}
+
+/// What is told of the lab to somebody who waits for it.
+type Told = Result<Arc<[u8]>, String>;
+
+/// Until a signal comes. Here is who asks the lab, for all that want to know.
+fn answer_all(listener: &TcpListener, lab: &mut Lab, stop: &Stop) -> io::Result<()> {
+    let (wants, wanted) = channel::<Sender<Told>>();
+    let name = lab.name.clone();
+    thread::scope(|scope| {
+        let server = scope.spawn(move || {
+            let metrics = || {
+                let (tell, told) = channel();
+                let asked = wants.send(tell).ok();
+                let told = asked.and_then(|()| told.recv().ok());
+                told.unwrap_or_else(|| Err("it is about to end".to_owned()))
+            };
+            http::serve(listener, stop, |request| reply(request, &name, &metrics))
+        });
+        // Until the server has ended.
+        for tell in wanted {
+            let told = lab.recent().map_err(|report| report.to_string());
+            // Whoever has left meanwhile needs no answer.
+            let _ = tell.send(told);
+        }
+        let ended = server.join();
+        ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+fn reply(request: &Request, lab: &str, metrics: &impl Fn() -> Told) -> Answer {
+    if !matches!(request.method.as_str(), "GET" | "HEAD") {
+        return Answer::plain(405, "metrics are read with GET");
+    }
+    match request.path() {
+        "/metrics" => match metrics() {
+            Ok(text) => Answer::new(200, FORMAT, text),
+            Err(why) => Answer::plain(500, &why),
+        },
+        "/" => Answer::plain(200, &format!("lab {lab}: its metrics are at /metrics")),
+        _ => Answer::plain(404, "there is nothing here: metrics are at /metrics"),
+    }
+}
+
+/// A lab by its name, whichever has it.
+struct Lab {
+    name: String,
+    sampler: Option<Sampler>,
+    /// What was told last, and when.
+    told: Option<(Instant, Arc<[u8]>)>,
+}
+
+impl Lab {
+    fn open(name: &str) -> miette::Result<Self> {
+        Ok(Self {
+            sampler: Some(Sampler::open(name)?),
+            name: name.to_owned(),
+            told: None,
+        })
+    }
+
+    /// How it stands, or stood a moment ago: who asks without a pause shall not keep the nodes from
+    /// their work.
+    fn recent(&mut self) -> miette::Result<Arc<[u8]>> {
+        if let Some((at, text)) = &self.told
+            && at.elapsed() < RECENT
+        {
+            return Ok(text.clone());
+        }
+        let text: Arc<[u8]> = self.metrics()?.into_bytes().into();
+        self.told = Some((Instant::now(), text.clone()));
+        Ok(text)
+    }
+
+    /// How it stands now, in Prometheus' text format. A lab that has been taken down is not up; one
+    /// of its name that comes after it is looked at from then on.
+    fn metrics(&mut self) -> miette::Result<String> {
+        let is_there = self.sampler.as_ref().is_some_and(Sampler::is_there);
+        if !is_there {
+            self.sampler = Sampler::open(&self.name).ok();
+        }
+        let sample = self.sampler.as_mut().map(|sampler| {
+            sampler.ask_for_pipelines(true);
+            (sampler.network().summary(), sampler.sample())
+        });
+        let families = families::of(&self.name, sample.as_ref());
+        let text = TextEncoder::new().encode_to_string(&families);
+        text.into_diagnostic().wrap_err("the metrics")
+    }
+}

@@ -1,0 +1,274 @@
+//! The `phitwire` command.
+//!
+//! Its `--help` ends with the exit statuses.
+
+mod by_signal;
+mod capture;
+mod channels;
+mod ctl;
+mod generate;
+mod import;
+mod lab;
+mod machine_options;
+mod manage;
+mod metrics;
+pub mod pages;
+mod ping;
+mod plot;
+mod progress;
+mod record;
+mod report;
+mod reproduce;
+mod route;
+mod run;
+mod schema;
+mod sim;
+mod sim_record;
+mod sim_trace;
+mod soak;
+mod top;
+mod topology;
+mod trace;
+mod via;
+mod view;
+mod wait;
+
+pub use lab::own_scripts as scripts;
+
+use std::ffi::OsString;
+use std::io::IsTerminal;
+use std::process::ExitCode;
+
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use miette::{IntoDiagnostic, WrapErr};
+use phitwire::net::harmless;
+use phitwire_nodes::output;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+
+use crate::description::open as read_network;
+
+/// What the exit statuses of the command say, for people.
+const STATUSES: &str = "Exit status:
+  0    done. So is what goes on until it is told to end, when Ctrl-C, SIGTERM or SIGHUP tells it: run,
+       view, metrics, top, record, capture, ping --count 0, manage reroute --watch
+  1    not done, or what was looked for was found: mistakes, failed checks, links that are not up
+  2    the arguments are not understood
+  4    cannot be done on this machine (`lab`); one line says why
+  130  ended by Ctrl-C, SIGTERM or SIGHUP before it was done, also where --seconds or --count said when
+       that is
+  141  ended before it was done because nobody reads what it prints
+
+PHITWIRE_LOG=debug says more on standard error, NO_COLOR=1 takes the colours out. phitwire-msgrate and
+phitwire-bench are other names of the commands that measure.";
+
+/// Routers of Cray's networks and their network interfaces on real network links.
+#[derive(Debug, Parser)]
+#[command(name = "phitwire", version = pages::VERSION, after_help = STATUSES)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run one node of a topology as a process, in the current network namespace
+    Run(run::RunArgs),
+    /// Ask a running node, or tell it to do something
+    Ctl(ctl::CtlArgs),
+    /// Route a running network around what has failed, and load tables into it
+    Manage(manage::ManageArgs),
+    /// Wait until all links of a lab are up, or say which are not and why. A link whose wire is
+    /// dead, or whose other end is silent, is not up
+    Wait(wait::WaitArgs),
+    /// Look at a running lab: links, nodes, rates, events
+    Top(top::TopArgs),
+    /// Show a running lab, or a recording, in a browser
+    View(view::ViewArgs),
+    /// Record how a running lab stands, moment by moment, in a file
+    Record(record::RecordArgs),
+    /// Make a recording one page that needs nothing else
+    Report(report::ReportArgs),
+    /// Give out how a running lab stands in Prometheus' text format
+    Metrics(metrics::MetricsArgs),
+    Trace(trace::TraceArgs),
+    Route(route::RouteArgs),
+    Ping(ping::PingArgs),
+    /// Run random networks under random harm in virtual time, a seed each
+    Soak(soak::SoakArgs),
+    /// Generate, check, show and plan topologies
+    Topology(topology::TopologyArgs),
+    /// Compare values that are run, counted or computed here with the papers' tables; exit status 1
+    /// if a row is out of tolerance
+    Reproduce(reproduce::ReproduceArgs),
+    /// Write what passes the links of a running lab to a pcapng file, for Wireshark
+    Capture(capture::CaptureArgs),
+    /// Simulate a network in virtual time: latency, accepted load and saturation
+    Sim(Box<sim::SimArgs>),
+    /// Draw again what `sim --csv` has written
+    Plot(plot::PlotArgs),
+    Schema(schema::SchemaArgs),
+    /// Bring labs up and down, impair their links, start and end their nodes: the scripts of
+    /// netns-scripts
+    Lab(lab::LabArgs),
+    /// Print what a shell completes this command's words by
+    Completions(pages::CompletionsArgs),
+    /// Print the manual of this command, or write a page for each of its commands
+    Man(pages::ManArgs),
+}
+
+/// A command of another crate, which parses its own arguments.
+pub struct Tool {
+    /// The name of the subcommand.
+    pub name: &'static str,
+    /// Its text in `--help`.
+    pub about: &'static str,
+    /// Its arguments, for completions and manuals.
+    pub command: fn() -> clap::Command,
+    /// Runs it; the first argument is its name.
+    pub main: fn(Vec<OsString>) -> ExitCode,
+}
+
+/// Runs the command that the process's arguments name: one of this crate's or one of `tools`.
+pub fn main(tools: &[Tool]) -> ExitCode {
+    let mut arguments: Vec<OsString> = std::env::args_os().collect();
+    let named = arguments.get(1).cloned().unwrap_or_default();
+    if let Some(tool) = tools.iter().find(|tool| named == tool.name) {
+        arguments.drain(..1);
+        return (tool.main)(arguments);
+    }
+    let cli = match command(tools)
+        .try_get_matches_from(arguments)
+        .and_then(|matches| Cli::from_arg_matches(&matches))
+    {
+        Ok(cli) => cli,
+        Err(error) => return refuse(&error),
+    };
+    let named: Option<Targets> = std::env::var("PHITWIRE_LOG")
+        .ok()
+        .and_then(|levels| levels.parse().ok());
+    let filter = named.unwrap_or_else(|| Targets::new().with_default(LevelFilter::INFO));
+    let log = tracing_subscriber::fmt::layer()
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal() && colours_are_wanted())
+        // A standard error that is closed is not worth a message.
+        .log_internal_errors(false);
+    tracing_subscriber::registry().with(log).with(filter).init();
+    let result = match cli.command {
+        Command::Run(args) => run::run(args),
+        Command::Ctl(args) => ctl::run(args),
+        Command::Manage(args) => manage::run(args),
+        Command::Wait(args) => wait::run(args),
+        Command::Top(args) => top::run(&args),
+        Command::View(args) => view::run(&args),
+        Command::Record(args) => record::run(&args),
+        Command::Report(args) => report::run(&args),
+        Command::Metrics(args) => metrics::run(&args),
+        Command::Trace(args) => trace::run(&args),
+        Command::Route(args) => route::run(&args),
+        Command::Ping(args) => ping::run(&args),
+        Command::Soak(args) => soak::run(args),
+        Command::Topology(args) => topology::run(args),
+        Command::Reproduce(args) => reproduce::run(&args),
+        Command::Capture(args) => capture::run(&args),
+        Command::Sim(args) => sim::run(&args),
+        Command::Plot(args) => plot::run(&args),
+        Command::Schema(args) => schema::run(&args),
+        Command::Lab(args) => lab::run(args),
+        Command::Completions(args) => pages::completions(command(tools), &args),
+        Command::Man(args) => pages::manual(command(tools), &args),
+    };
+    match result {
+        Ok(code) => code,
+        Err(report) => {
+            output::complain(&output::report(&report));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn command(tools: &[Tool]) -> clap::Command {
+    let all = tools.iter().map(|tool| {
+        (tool.command)()
+            .name(tool.name)
+            .bin_name(format!("phitwire {}", tool.name))
+            .about(tool.about)
+    });
+    Cli::command().subcommands(all)
+}
+
+/// Whether the user has not said otherwise: <https://no-color.org>.
+fn colours_are_wanted() -> bool {
+    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+/// Says what is wrong with the arguments, or what was asked for, as clap does; but what would make
+/// a terminal do something is written out.
+fn refuse(error: &clap::Error) -> ExitCode {
+    let plain = error.render().to_string();
+    let mut shown = harmless(&plain);
+    let arguments = std::env::args_os().skip(1);
+    let words = there_are(
+        error,
+        arguments.map(|one| one.to_string_lossy().into_owned()),
+    );
+    if words.is_none() && (shown == plain || !error.use_stderr()) {
+        error.exit();
+    }
+    shown.extend(words.map(|words| format!("\nthere are: {words}")));
+    output::complain(shown.trim_end());
+    ExitCode::from(error.exit_code() as u8)
+}
+
+/// The existing commands, for an unknown one.
+fn there_are(error: &clap::Error, arguments: impl Iterator<Item = String>) -> Option<String> {
+    if error.kind() != clap::error::ErrorKind::InvalidSubcommand {
+        return None;
+    }
+    let mut command = Cli::command();
+    for argument in arguments {
+        if let Some(next) = command.find_subcommand(&argument) {
+            command = next.clone();
+        }
+    }
+    let names = command
+        .get_subcommands()
+        .map(|one| one.get_name().to_owned());
+    Some(names.collect::<Vec<_>>().join(", "))
+}
+
+/// Prints an answer to standard output.
+fn print(text: &str) -> miette::Result<ExitCode> {
+    output::print(text)
+        .into_diagnostic()
+        .wrap_err("cannot write to standard output")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_that_is_none_is_refused_with_those_that_are() {
+        for (line, named) in [
+            (
+                "ctl --lab x nic0 fault foo",
+                "lane-noise, soft-error, link-down",
+            ),
+            ("topology foo", "generate, check, show"),
+        ] {
+            let words = || line.split(' ').map(str::to_owned);
+            let all = ["phitwire".to_owned()].into_iter().chain(words());
+            let error = Cli::try_parse_from(all).expect_err(line);
+            let told = there_are(&error, words()).expect(line);
+            assert!(told.starts_with(named), "{line}: {told}");
+        }
+    }
+
+    #[test]
+    fn the_arguments_are_consistent() {
+        Cli::command().debug_assert();
+    }
+}

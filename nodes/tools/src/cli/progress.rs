@@ -1,0 +1,135 @@
+//! How far a long command is, on standard error: a bar on a terminal, elsewhere a line every ten
+//! seconds.
+
+use std::io::IsTerminal;
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use phitwire_nodes::output;
+
+/// Time between two lines, and before the first: what is done sooner needs none.
+const INTERVAL: Duration = Duration::from_secs(10);
+/// Time between two drawings of the bar when nothing is new, so that its clock goes on.
+const TICK: Duration = Duration::from_millis(500);
+
+/// Progress of a command, from [`new`](Self::new) until it is dropped.
+pub struct Shown {
+    bar: ProgressBar,
+    state: Arc<Mutex<String>>,
+    lines: Option<Lines>,
+}
+
+impl Shown {
+    /// Of a command of that name; `template` is indicatif's, for the bar.
+    pub fn new(command: &'static str, template: &str) -> Self {
+        let state = Arc::default();
+        if !std::io::stderr().is_terminal() {
+            return Self {
+                bar: ProgressBar::hidden(),
+                lines: Some(Lines::new(command, Arc::clone(&state), INTERVAL, |line| {
+                    output::complain(line);
+                })),
+                state,
+            };
+        }
+        let bar = ProgressBar::new(0);
+        let style = ProgressStyle::with_template(template);
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        bar.enable_steady_tick(TICK);
+        Self {
+            bar,
+            state,
+            lines: None,
+        }
+    }
+
+    /// What is being done, and how much of it has been.
+    pub fn show(&self, doing: &str, done: u64, of: u64, unit: &str) {
+        self.bar.set_message(doing.to_owned());
+        self.bar.set_length(of);
+        self.bar.set_position(done);
+        if let (Some(_), Ok(mut state)) = (&self.lines, self.state.lock()) {
+            state.clear();
+            state.push_str(doing);
+            if of > 0 {
+                state.push_str(&format!(": {done} of {of} {unit}"));
+            }
+        }
+    }
+
+    /// Writes to standard output, where the bar may not stand in the way.
+    pub fn aside<T>(&self, write: impl FnOnce() -> T) -> T {
+        self.bar.suspend(write)
+    }
+}
+
+impl Drop for Shown {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// A thread that writes lines now and then until it is dropped.
+struct Lines(Option<(Sender<()>, JoinHandle<()>)>);
+
+impl Lines {
+    fn new(
+        command: &'static str,
+        state: Arc<Mutex<String>>,
+        interval: Duration,
+        mut write: impl FnMut(&str) + Send + 'static,
+    ) -> Self {
+        let (end, ended) = mpsc::channel::<()>();
+        let began = Instant::now();
+        let tell = move || {
+            while ended.recv_timeout(interval) == Err(RecvTimeoutError::Timeout) {
+                if let Ok(state) = state.lock() {
+                    let seconds = began.elapsed().as_secs();
+                    write(&format!("{command}: {seconds} s, {state}"));
+                }
+            }
+        };
+        Self(Some((end, thread::spawn(tell))))
+    }
+}
+
+impl Drop for Lines {
+    fn drop(&mut self) {
+        if let Some((end, thread)) = self.0.take() {
+            drop(end);
+            // A panic in there has been told by then.
+            let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_tell_what_is_being_done_until_the_end() {
+        let (told, lines_told) = mpsc::channel();
+        let state = Arc::new(Mutex::new("load 0.1, measuring".to_owned()));
+        let interval = Duration::from_millis(1);
+        let lines = Lines::new("phitwire sim", Arc::clone(&state), interval, move |line| {
+            let _ = told.send(line.to_owned());
+        });
+        let bound = Duration::from_secs(60);
+        let first = lines_told.recv_timeout(bound).expect("a line");
+        assert_eq!(first, "phitwire sim: 0 s, load 0.1, measuring");
+        "load 0.2".clone_into(&mut state.lock().expect("nobody panics"));
+        let next = |line: String| line.ends_with("load 0.2").then_some(());
+        let until = Instant::now() + bound;
+        while lines_told.recv_timeout(bound).ok().and_then(next).is_none() {
+            assert!(Instant::now() < until, "the new state is told");
+        }
+        drop(lines);
+        while lines_told.try_recv().is_ok() {}
+        let late = lines_told.recv_timeout(10 * interval);
+        assert_eq!(late, Err(RecvTimeoutError::Disconnected));
+    }
+}

@@ -1,0 +1,281 @@
+//! `phitwire route`: which way a packet would go, without one being sent.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::process::ExitCode;
+
+use clap::Args;
+use miette::miette;
+use phitwire::device::Device;
+use phitwire::net::{End, Network, NodeRef, Peers, Runtime};
+use phitwire::text_table::TextTable;
+use phitwire::time::Time;
+use phitwire::trace::{Onward, Outlook, Question};
+use phitwire_nodes::control::{Client, Request};
+use serde::{Deserialize, Serialize};
+
+use super::print;
+use crate::sim::ready;
+use crate::trace::live::{Lab, place};
+
+/// Routers that a way has at most.
+const MOST_HOPS: usize = 64;
+
+/// Show which way a packet would go from a network interface to another, without sending one: at
+/// each router the tables and registers that it looks at, the hash, and all ports that it may choose
+/// from
+///
+/// Of the description alone, or with --lab by the tables and links of the running routers. Where the
+/// load decides, the way shown goes on by the first port. Exit status: 0 there is a way; 1 there is
+/// none.
+#[derive(Debug, Args)]
+pub struct RouteArgs {
+    /// A description, or the name of a network; and the two network interfaces: `quickstart nic0 nic7`.
+    /// With --lab the two alone
+    #[arg(required = true, num_args = 2..=3, value_names = ["TOPOLOGY", "FROM", "TO"])]
+    words: Vec<String>,
+    /// Ask the routers of this lab
+    #[arg(long)]
+    lab: Option<String>,
+    /// The way of an answer, from FROM back to TO
+    #[arg(long)]
+    response: bool,
+    /// The way of packets that ask to keep their order
+    #[arg(long)]
+    ordered: bool,
+    /// The address of the request, where machines route by it
+    #[arg(long, value_name = "ADDRESS", default_value = "0", value_parser = super::ctl::parse_value)]
+    address: u64,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// A router on the way.
+#[derive(Debug, Serialize)]
+struct Hop {
+    router: String,
+    in_port: u8,
+    #[serde(flatten)]
+    outlook: Outlook,
+    /// Where each way leads: `NODE:PORT`.
+    leads: Vec<Option<String>>,
+}
+
+/// Who tells what a router would do.
+enum Asked<'n> {
+    Description(&'n dyn Network, BTreeMap<NodeRef, Box<dyn Device>>),
+    Lab(&'n str),
+}
+
+impl Asked<'_> {
+    fn outlook(
+        &mut self,
+        node: NodeRef,
+        name: &str,
+        question: &Question,
+    ) -> miette::Result<Outlook> {
+        match self {
+            Self::Description(network, made) => {
+                let device = match made.entry(node) {
+                    Entry::Occupied(made) => made.into_mut(),
+                    Entry::Vacant(place) => {
+                        let device = network.device(name, &Runtime::new("route", 1), Time::ZERO);
+                        place.insert(device.map_err(|error| miette!("{name}: {error}"))?)
+                    }
+                };
+                let told = device.need_outlook().map(|router| router.outlook(question));
+                let mut outlook = told.map_err(|error| miette!("{name}: {error}"))?;
+                // Links of a description are neither up nor down.
+                outlook.ways.iter_mut().for_each(|way| way.is_up = None);
+                Ok(outlook)
+            }
+            Self::Lab(lab) => {
+                let answer = Client::connect(lab, name)
+                    .and_then(|mut client| client.ask(&Request::Outlook(question.clone())));
+                let answer = answer.map_err(|error| miette!("{name}: {error}"))?;
+                Outlook::deserialize(answer).map_err(|error| miette!("{name}: {error}"))
+            }
+        }
+    }
+}
+
+pub fn run(args: &RouteArgs) -> miette::Result<ExitCode> {
+    let (network, from, to) = match (&args.lab, &args.words[..]) {
+        (Some(lab), [from, to]) => (Lab::open(lab)?.network, from, to),
+        (None, [topology, from, to]) => (ready::find(topology)?, from, to),
+        _ => {
+            return Err(miette!(
+                help = "`phitwire route quickstart nic0 nic7`, or `phitwire route --lab NAME nic0 nic7`",
+                "a topology and two network interfaces are needed, or a lab and two"
+            ));
+        }
+    };
+    let network = &*network;
+    let mut asked = match &args.lab {
+        Some(lab) => Asked::Lab(lab),
+        None => Asked::Description(network, BTreeMap::new()),
+    };
+    let (source, target) = (place(network, from)?, place(network, to)?);
+    let question = Question {
+        port: 0,
+        to: target.routed,
+        response: args.response,
+        ordered: args.ordered,
+        address: args.address,
+        state: None,
+    };
+    let (hops, end) = follow(network, (source.node, target.node), question, &mut asked)?;
+    let found = end.is_none();
+    let text = match args.json {
+        true => {
+            let value = serde_json::json!({
+                "version": 1, "topology": network.name(), "lab": args.lab, "from": from, "to": to,
+                "arrives": found, "why_not": end, "hops": hops,
+            });
+            format!("{value:#}\n")
+        }
+        false => {
+            let end = end.unwrap_or_else(|| format!("it arrives at {to}"));
+            format!("{}{end}\n", table(&hops))
+        }
+    };
+    print(&text)?;
+    Ok(match found {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    })
+}
+
+/// The routers on the way, and why it ends before its destination, if it does.
+fn follow(
+    network: &dyn Network,
+    (source, target): (NodeRef, NodeRef),
+    mut question: Question,
+    asked: &mut Asked<'_>,
+) -> miette::Result<(Vec<Hop>, Option<String>)> {
+    let peers = Peers::of(network);
+    let mut hops: Vec<Hop> = Vec::new();
+    let Some((_, mut at)) = peers.of_node(source).next() else {
+        return Ok((hops, Some("it has no link".to_owned())));
+    };
+    while hops.len() < MOST_HOPS {
+        let router = network.node_name(at.node).into_owned();
+        question.port = at.port;
+        let outlook = asked.outlook(at.node, &router, &question)?;
+        let out = |way: &Onward| {
+            let port = way.port;
+            peers.of_end(End {
+                node: at.node,
+                port,
+            })
+        };
+        let leads = outlook
+            .ways
+            .iter()
+            .map(|way| out(way).map(|end| network.end_name(end)));
+        let leads = leads.collect();
+        let next = onward(&outlook.ways).map(|way| (way.state, out(way)));
+        let how = match outlook.ways.is_empty() {
+            true => outlook.how.clone(),
+            false => "every link that it may leave by is down".to_owned(),
+        };
+        hops.push(Hop {
+            router: router.clone(),
+            in_port: at.port,
+            outlook,
+            leads,
+        });
+        at = match next {
+            None => return Ok((hops, Some(format!("it ends at {router}: {how}")))),
+            Some((_, None)) => {
+                return Ok((
+                    hops,
+                    Some(format!("it ends at {router}: the port has no link")),
+                ));
+            }
+            Some((_, Some(end))) if end.node == target => return Ok((hops, None)),
+            Some((_, Some(end))) if matches!(end.node, NodeRef::Processor(_)) => {
+                let end = network.end_name(end);
+                return Ok((hops, Some(format!("it ends at {end}"))));
+            }
+            Some((state, Some(end))) => {
+                question.state = Some(state);
+                end
+            }
+        };
+    }
+    Ok((hops, Some("it goes round in circles".to_owned())))
+}
+
+/// The first link whose end is not down; `None` if all are down.
+fn onward(ways: &[Onward]) -> Option<&Onward> {
+    ways.iter().find(|way| way.is_up != Some(false))
+}
+
+fn table(hops: &[Hop]) -> String {
+    let mut table = TextTable::new(&["hop", "router", "in", "looks at", "may leave by", "chosen"]);
+    for (number, hop) in hops.iter().enumerate() {
+        let ways = hop.outlook.ways.iter().zip(&hop.leads);
+        let mut ways = ways.map(|(way, lead)| {
+            let down = match way.is_up {
+                Some(false) => ", down",
+                _ => "",
+            };
+            let lead = lead.as_deref().unwrap_or("nowhere");
+            format!(
+                "port {} VC {} to {lead} ({}{down})",
+                way.port, way.vc, way.kind
+            )
+        });
+        let mut consulted = hop.outlook.consulted.iter().cloned();
+        table.row([
+            (number + 1).to_string(),
+            hop.router.clone(),
+            format!("port {}", hop.in_port),
+            consulted.next().unwrap_or_default(),
+            ways.next().unwrap_or_default(),
+            hop.outlook.how.clone(),
+        ]);
+        loop {
+            let (entry, way) = (consulted.next(), ways.next());
+            if entry.is_none() && way.is_none() {
+                break;
+            }
+            let none = String::new;
+            table.row([
+                none(),
+                none(),
+                none(),
+                entry.unwrap_or_default(),
+                way.unwrap_or_default(),
+                none(),
+            ]);
+        }
+    }
+    table.render()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn way(port: u8, is_up: Option<bool>) -> Onward {
+        Onward {
+            port,
+            vc: 0,
+            kind: "minimal".into(),
+            is_up,
+            state: 0,
+        }
+    }
+
+    #[test]
+    fn nothing_leaves_by_links_that_are_down() {
+        let port = |ways: &[Onward]| onward(ways).map(|way| way.port);
+        assert_eq!(port(&[way(30, Some(false)), way(0, Some(true))]), Some(0));
+        assert_eq!(port(&[way(30, Some(false)), way(0, Some(false))]), None);
+        assert_eq!(port(&[way(30, None), way(0, None)]), Some(30), "no lab");
+        assert_eq!(port(&[]), None);
+    }
+}

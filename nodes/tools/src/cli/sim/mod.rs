@@ -1,0 +1,434 @@
+//! `phitwire sim`: a network in virtual time.
+
+mod files;
+mod given;
+mod loads;
+mod own;
+mod point;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+use miette::{IntoDiagnostic, WrapErr, miette};
+use phitwire::catalogue::Simulation;
+use phitwire::link::impair::Netem;
+use phitwire::machine::MACHINES;
+use phitwire::net::Network;
+use phitwire::sim::direct::{
+    Config, Fault, Links, Load, Pattern, PatternError, Process, Simulator, Traffic, Warmup,
+};
+use phitwire::sim::tap::Tap;
+use phitwire_nodes::nearest::did_you_mean;
+use phitwire_nodes::output::{NOT_READ, complain, end_with_reader, print_if_read};
+use serde_json::{Map, Value};
+
+use given::GivenOptions;
+use loads::{Loads, parse_loads};
+use own::{OwnOptions, simulations};
+use point::Point;
+
+use super::capture;
+use super::progress::Shown;
+use super::sim_record::RecordOptions;
+use super::sim_trace::SimTraceArgs;
+use crate::sim::{Measured, measure, output, ready};
+
+/// Cycles of a phase at most: 20 minutes of virtual time.
+const MOST_CYCLES: u64 = 1_000_000_000_000;
+/// Limit of an automatic measurement, as a multiple of the default length.
+const LONGEST: u64 = 8;
+
+/// Simulate a network in virtual time.
+///
+/// Cycles are those of the machine's routers. Load is the fraction of a port's rate that every
+/// processor offers, all phits (flits) of its packets and of replies counted.
+#[derive(Args, Debug)]
+pub struct SimArgs {
+    // Must come first: it reads the arguments before the others take them out.
+    #[command(flatten)]
+    given: GivenOptions,
+    #[arg(help = networks())]
+    topology: String,
+    /// Who sends to whom: uniform, bit-complement, transpose, bit-reverse, shuffle, permutation,
+    /// tornado, neighbour, diagonal, asymmetric, hotspot[:TARGET,...[:PERCENT]], row-adversary,
+    /// group-adversarial; or by ordinates, on networks that are grids: grid-transpose, grid-reversal,
+    /// grid-rotation, grid-complement, grid-tornado, grid-opposite, grid-bit-reverse, grid-shuffle
+    #[arg(long, default_value = "uniform", value_parser = parse_pattern)]
+    traffic: Pattern,
+    /// Only the first N processors send and receive [default: all]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    participants: Option<u32>,
+    /// One load or FROM..TO:STEP
+    #[arg(long, value_parser = parse_loads, default_value = "0.3")]
+    load: Loads,
+    #[arg(long, value_name = "B", help = message_sizes(),
+          value_parser = clap::value_parser!(u8).range(1..=largest_message()))]
+    message_bytes: Option<u8>,
+    /// Answer each request, and measure until the answer is there
+    #[arg(long)]
+    request_reply: bool,
+    /// When packets are made
+    #[arg(long, value_enum, default_value_t)]
+    process: ProcessName,
+    /// Cycles before the measurement [default: until latency and accepted load are steady]
+    #[arg(long, value_name = "N",
+          value_parser = clap::value_parser!(u64).range(0..=MOST_CYCLES))]
+    warmup: Option<u64>,
+    /// Cycles of the measurement [default: 10000, and up to 80000 until a steady state or saturation
+    /// is known]
+    #[arg(long, value_name = "N",
+          value_parser = clap::value_parser!(u64).range(1..=MOST_CYCLES))]
+    measure: Option<u64>,
+    /// Cycles that the measured packets have to arrive in afterwards
+    #[arg(long, value_name = "N", default_value_t = Config::default().drain_cycles,
+          value_parser = clap::value_parser!(u64).range(0..=MOST_CYCLES))]
+    drain: u64,
+    #[command(flatten)]
+    own: OwnOptions,
+    /// Seed of everything random
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    seed: u64,
+    /// Run N seeds, from --seed on, and give confidence intervals
+    #[arg(long, value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    seeds: u64,
+    /// Threads; they change nothing but the time it takes [default: all processors]
+    #[arg(long, value_name = "N", value_parser = parse_threads)]
+    threads: Option<usize>,
+    /// Whether links hand phits over (direct) or carry them in frames between link control blocks
+    /// (encoded) [default: direct where the machine has it, or encoded with --netem]
+    #[arg(long, value_enum)]
+    links: Option<LinksName>,
+    /// Impair every direction of every link with these words of tc netem, such as "loss 1% delay
+    /// 10us"
+    #[arg(long, value_name = "WORDS", value_parser = parse_netem)]
+    netem: Option<Netem>,
+    /// Break something while it runs, and mend it: "link NUMBER down at TIME for TIME" or "router
+    /// NAME down at TIME"; without `for` it stays broken, which over encoded links nothing may.
+    /// Several times for several faults
+    #[arg(long, value_name = "FAULT")]
+    fault: Vec<Fault>,
+    #[command(flatten)]
+    traced: SimTraceArgs,
+    /// Print JSON: an object, or an array for several loads
+    #[arg(long)]
+    json: bool,
+    /// Write comma-separated values
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+    #[command(flatten)]
+    record: RecordOptions,
+    /// Draw latency and accepted load over offered load
+    #[arg(long, value_name = "FILE.svg")]
+    plot: Option<PathBuf>,
+    /// Write the latencies in HdrHistogram's text format, in cycles; of several points a file each,
+    /// with the load in its name
+    #[arg(long, value_name = "FILE.hgrm")]
+    hgrm: Option<PathBuf>,
+    /// Write the frames of all links to a file for Wireshark, as they leave their senders. It needs
+    /// encoded links and one run: one load, one seed; it takes one thread
+    #[arg(long, value_name = "FILE.pcapng")]
+    capture: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum LinksName {
+    Direct,
+    Encoded,
+}
+
+/// The networks that there are, as the help has them.
+fn networks() -> String {
+    let names = MACHINES
+        .iter()
+        .map(|machine| machine.networks.names)
+        .collect::<Vec<_>>();
+    format!(
+        "A description, or the name of a ready one such as quickstart or pair, or {}",
+        names.join("; or ")
+    )
+}
+
+fn message_sizes() -> String {
+    let sizes = simulations().map(|of| format!("{}: {}", of.machine, of.message_bytes));
+    let sizes: Vec<String> = sizes.collect();
+    format!(
+        "Bytes that each message writes [default: {}]",
+        sizes.join(", ")
+    )
+}
+
+fn largest_message() -> i64 {
+    let all = simulations().map(|machine| machine.max_message_bytes.into());
+    all.max().unwrap_or(1)
+}
+
+fn parse_pattern(text: &str) -> Result<Pattern, String> {
+    let name = text.split(':').next().unwrap_or(text);
+    let near = did_you_mean(name, Pattern::names());
+    text.parse()
+        .map_err(|error: PatternError| format!("{error}{near}"))
+}
+
+fn parse_netem(words: &str) -> Result<Netem, String> {
+    let wrong = |error| format!("{error} (tc netem's words: \"loss 1% delay 10us 2us\")");
+    words.parse().map_err(wrong)
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum ProcessName {
+    #[default]
+    Bernoulli,
+    OnOff,
+}
+
+fn parse_threads(text: &str) -> Result<usize, String> {
+    let wrong = || "a number from 1 to 1024".to_owned();
+    let count = text.parse().map_err(|_| wrong())?;
+    (1..=1024)
+        .contains(&count)
+        .then_some(count)
+        .ok_or_else(wrong)
+}
+
+impl SimArgs {
+    fn links(&self, machine: &Simulation) -> miette::Result<Links> {
+        match (self.links, self.netem) {
+            (Some(LinksName::Direct), Some(_)) => Err(miette!(
+                help = "leave --links out, or name encoded",
+                "--netem impairs frames, and direct links have none"
+            )),
+            (Some(LinksName::Direct), None) if !machine.has_direct_links => Err(miette!(
+                help = "leave --links out, or name encoded",
+                "links of {} networks carry frames: they are simulated encoded only",
+                machine.machine
+            )),
+            (Some(LinksName::Direct), None) => Ok(Links::Direct),
+            (None, None) if machine.has_direct_links => Ok(Links::Direct),
+            (_, netem) => Ok(Links::Encoded(netem)),
+        }
+    }
+
+    fn config(&self, machine: &Simulation, load: Load) -> Config {
+        let defaults = Config::default();
+        Config {
+            seed: self.seed,
+            traffic: Traffic {
+                pattern: self.traffic.clone(),
+                participants: self.participants,
+                load,
+                message_bytes: self.message_bytes.unwrap_or(machine.message_bytes),
+                request_reply: self.request_reply,
+                process: match self.process {
+                    ProcessName::Bernoulli => Process::Bernoulli,
+                    ProcessName::OnOff => Process::OnOff,
+                },
+            },
+            warmup: self.warmup.map_or(defaults.warmup, Warmup::Cycles),
+            measure_cycles: self.measure.unwrap_or(defaults.measure_cycles),
+            most_measure_cycles: match self.measure {
+                Some(_) => 0,
+                None => LONGEST * defaults.measure_cycles,
+            },
+            drain_cycles: self.drain,
+            faults: self.fault.clone(),
+            traced: None,
+        }
+    }
+
+    /// The lines above the points of a table.
+    fn heading(&self) -> String {
+        let broken = self.fault.iter().map(|fault| format!("with {fault}\n"));
+        format!("{}{}\n", broken.collect::<String>(), output::HEADING)
+    }
+
+    /// What does not change over the loads.
+    fn about(
+        &self,
+        network: &dyn Network,
+        machine: &Simulation,
+        chosen: &dyn Simulator,
+    ) -> Map<String, Value> {
+        let process = match self.process {
+            ProcessName::Bernoulli => "bernoulli",
+            ProcessName::OnOff => "on-off",
+        };
+        let config = self.config(machine, Load::FULL);
+        let mut about = Map::new();
+        let mut add = |key: &str, value| about.insert(key.to_owned(), value);
+        add("topology", network.name().into());
+        add("traffic", self.traffic.to_string().into());
+        add("participants", self.participants.into());
+        add("message_bytes", config.traffic.message_bytes.into());
+        add("request_reply", self.request_reply.into());
+        add("process", process.into());
+        if !self.fault.is_empty() {
+            let faults = self.fault.iter().map(ToString::to_string);
+            add("faults", faults.collect::<Vec<_>>().into());
+        }
+        about.extend(chosen.about());
+        about
+    }
+}
+
+/// Runs `phitwire sim`. The exit status is 1 if a checker found something.
+///
+/// # Errors
+/// A topology that cannot be read or does not suit the traffic, or a file that cannot be written.
+pub fn run(args: &SimArgs) -> miette::Result<ExitCode> {
+    let network = ready::find(&args.topology)?;
+    let network = &*network;
+    let (machine, chosen) = args.own.of(network)?;
+    let links = args.links(&machine)?;
+    files::check(args)?;
+    let threads = args
+        .threads
+        .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get));
+    args.record.check(args.load.all.len() * chosen.len())?;
+    let runs = chosen.len() as u64 * args.load.all.len() as u64 * args.seeds;
+    let capture = args.capture.as_deref();
+    let capture = capture.map(|file| capture::simulated(file, network, links, runs));
+    let capture = capture.transpose()?;
+    // In one partition frames come in the order of their time.
+    let threads = if capture.is_some() { 1 } else { threads };
+    let leaves_files = files::are_left(args) || args.record.file.is_some();
+    if !leaves_files && capture.is_none() {
+        end_with_reader().into_diagnostic()?;
+    }
+    let tap = capture.as_ref().map(|capture| capture.clone() as Tap);
+    let links = (links, tap.as_ref());
+    let Some(all) = points(args, network, (&machine, &chosen), links, threads)? else {
+        return Ok(ExitCode::from(NOT_READ));
+    };
+    if let Some(capture) = capture {
+        capture::finish(&capture)?;
+    }
+    files::write(args, network, &all)?;
+    for measured in &all {
+        let mut late: Vec<_> = measured.reports().flat_map(|r| &r.late_faults).collect();
+        late.sort_unstable();
+        late.dedup();
+        for fault in late {
+            let load = measured.load.fraction();
+            complain(&format!(
+                "load {load}: `{fault}` begins after the end of the run: nothing broke"
+            ));
+        }
+    }
+    let mut failed = false;
+    let reports = all.iter().flat_map(Measured::reports);
+    for violation in reports.flat_map(|report| &report.violations) {
+        complain(&format!("violation: {violation}"));
+        failed = true;
+    }
+    Ok(if failed {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    })
+}
+
+/// Measures and prints all points; `None` when nobody reads them and no file is wanted.
+fn points(
+    args: &SimArgs,
+    network: &dyn Network,
+    (machine, chosen): (&Simulation, &[Box<dyn Simulator>]),
+    links: (Links, Option<&Tap>),
+    threads: usize,
+) -> miette::Result<Option<Vec<Measured>>> {
+    let people = !args.json;
+    let wanted = |read: bool| read || files::are_left(args) || args.capture.is_some();
+    if people && !wanted(say(&args.heading())?) {
+        return Ok(None);
+    }
+    let mut all: Vec<Measured> = Vec::new();
+    let mut values = Vec::new();
+    let number = chosen.len() * args.load.all.len();
+    let traced = args.traced.traced(network, number)?;
+    let mut traces = Vec::new();
+    let shown = Shown::new("phitwire sim", "{msg:40} {wide_bar} {pos}/{len} {elapsed}");
+    for one in chosen {
+        let one = &**one;
+        let about = args.about(network, machine, one);
+        let config = args.config(machine, Load::FULL);
+        let bound = one.bound(network, &config).into_diagnostic()?;
+        if let Some(name) = one.name().filter(|_| people)
+            && !wanted(shown.aside(|| say(&format!("{name}\n")))?)
+        {
+            return Ok(None);
+        }
+        for &load in &args.load.all {
+            let config = Config {
+                traced,
+                // The trace is of the first measurement.
+                most_measure_cycles: if traced.is_some() {
+                    0
+                } else {
+                    config.most_measure_cycles
+                },
+                ..args.config(machine, load)
+            };
+            let point = Point::new(&shown, (all.len() + 1, number), one.name(), load);
+            point.building();
+            let show = |seed, progress| point.show(seed, progress);
+            let by = (one, machine.cycle);
+            let record = args.record.begin(network, links.0)?;
+            let measured = measure(
+                by,
+                network,
+                &config,
+                links,
+                threads,
+                args.seeds,
+                record.as_ref(),
+                show,
+            )
+            .into_diagnostic()?;
+            args.record.end(record)?;
+            let measured = Measured { bound, ..measured };
+            let found = measured.found.as_ref();
+            traces.extend(args.traced.traces(network, machine.cycle, found)?);
+            if !people {
+                let mut value = output::json(&about, &measured);
+                if traced.is_some() {
+                    value["traces"] = serde_json::to_value(&traces).into_diagnostic()?;
+                }
+                values.push(value);
+            } else if !wanted(shown.aside(|| say(&format!("{}\n", output::line(&measured))))?) {
+                return Ok(None);
+            }
+            all.push(measured);
+        }
+    }
+    drop(shown);
+    let mut rest = String::new();
+    if people {
+        rest.extend(all.iter().filter_map(output::warning));
+    }
+    if people && !args.load.is_sweep {
+        for measured in &all {
+            rest.push_str(&format!("\n{}", output::details(measured)));
+        }
+    }
+    if people {
+        rest.push_str(&args.traced.text(&traces));
+    }
+    if args.json {
+        let value = match values.first() {
+            Some(first) if number == 1 && !args.load.is_sweep => first.clone(),
+            _ => Value::Array(values),
+        };
+        rest.push_str(&format!("{value:#}\n"));
+    }
+    // All is done by now, whether it is read or not.
+    say(&rest)?;
+    Ok(Some(all))
+}
+
+/// Prints to standard output; whether somebody, such as `head`, still reads it.
+fn say(text: &str) -> miette::Result<bool> {
+    print_if_read(text)
+        .into_diagnostic()
+        .wrap_err("cannot write to standard output")
+}

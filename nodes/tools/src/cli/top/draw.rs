@@ -1,0 +1,421 @@
+//! Draws the screen: head, page, foot, and what is asked in front of them.
+
+use ratatui::Frame;
+use ratatui::layout::{Alignment, Constraint, Layout, Rect};
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Block, Cell, Clear, Paragraph, Row, Table, TableState, Wrap};
+
+use super::app::{App, Page, Prompt, View};
+use super::detail;
+use super::faults::MENU;
+use super::rows::{self, LinkRow, NodeRow, Trouble, short};
+
+/// From this width on, lists have more columns.
+const WIDE: u16 = 120;
+/// Columns of figures in tables of links and of nodes.
+const LINK_FIGURES: std::ops::Range<usize> = 4..11;
+const NODE_FIGURES: std::ops::Range<usize> = 3..9;
+
+/// How what is in trouble looks. Colours are left out by crossterm where `NO_COLOR` is set, so that
+/// something else has to tell it, too.
+pub fn style(trouble: Trouble) -> Style {
+    let style = Style::new();
+    match trouble {
+        Trouble::None => style,
+        Trouble::Retries => style.fg(Color::Yellow),
+        Trouble::Lanes => style.fg(Color::Magenta),
+        Trouble::Silent => style.fg(Color::Blue).add_modifier(Modifier::BOLD),
+        Trouble::Down => style.fg(Color::Red).add_modifier(Modifier::BOLD),
+    }
+}
+
+/// Titles and heads of tables.
+pub fn strong() -> Style {
+    Style::new().add_modifier(Modifier::BOLD)
+}
+
+/// What matters less.
+pub fn faint() -> Style {
+    Style::new().add_modifier(Modifier::DIM)
+}
+
+/// One line of an area, as far as it is in it.
+pub fn line(area: Rect, number: u16) -> Rect {
+    let line = Rect {
+        y: area.y.saturating_add(number),
+        height: 1,
+        ..area
+    };
+    line.intersection(area)
+}
+
+/// A figure: it ends below those above it.
+pub fn right(text: impl Into<String>) -> Cell<'static> {
+    Cell::from(Line::raw(text.into()).alignment(Alignment::Right))
+}
+
+/// A row: the cells in `figures` end below those above them.
+fn row(cells: Vec<String>, figures: std::ops::Range<usize>) -> Row<'static> {
+    let cells = cells.into_iter().enumerate();
+    Row::new(cells.map(|(at, text)| match figures.contains(&at) {
+        true => right(text),
+        false => Cell::from(text),
+    }))
+}
+
+fn reversed() -> Style {
+    Style::new().add_modifier(Modifier::REVERSED)
+}
+
+/// Draws all of it.
+pub fn draw(frame: &mut Frame<'_>, app: &App) {
+    let [head, body, foot] = Layout::vertical([
+        Constraint::Length(2),
+        Constraint::Min(1),
+        Constraint::Length(2),
+    ])
+    .areas(frame.area());
+    draw_head(frame, app, head);
+    match &app.page().view {
+        _ if app.look.is_none() => {
+            frame.render_widget(Paragraph::new("looking at the lab..."), body);
+        }
+        View::Links => draw_links(frame, app, &app.link_rows(), body),
+        View::Nodes => draw_nodes(frame, app, body),
+        View::Events => draw_events(frame, app, body),
+        View::Node(node) => detail::draw_node(frame, app, node, body),
+        View::Link(link) => detail::draw_link(frame, app, *link, body),
+    }
+    draw_foot(frame, app, foot);
+    draw_prompt(frame, app, body);
+}
+
+fn draw_head(frame: &mut Frame<'_>, app: &App, area: Rect) {
+    let state = match (app.is_gone, app.is_paused) {
+        (true, _) => "  DOWN: the lab has been taken down",
+        (false, true) => "  PAUSED",
+        (false, false) => "",
+    };
+    let (clock, totals) = match &app.look {
+        Some(look) => (
+            format!("{} UTC", rows::clock(look.sample.at_ms)),
+            rows::totals(&look.sample, &look.rates),
+        ),
+        None => Default::default(),
+    };
+    let title = Line::from(vec![
+        Span::styled(format!("phitwire top  lab {}", app.lab), strong()),
+        Span::styled(state, strong()),
+        Span::raw(format!("  {}", app.summary)),
+    ]);
+    let [left, right] =
+        Layout::horizontal([Constraint::Min(1), Constraint::Length(13)]).areas(line(area, 0));
+    frame.render_widget(title, left);
+    frame.render_widget(Line::raw(clock).alignment(Alignment::Right), right);
+    frame.render_widget(Line::raw(totals), line(area, 1));
+}
+
+/// The latest event or what came of an order; below that the keys, or what is typed.
+fn draw_foot(frame: &mut Frame<'_>, app: &App, area: Rect) {
+    let news = match (&app.message, app.events.back()) {
+        (Some((text, true)), _) => Line::styled(text.clone(), strong()),
+        (Some((text, false)), _) => Line::styled(text.clone(), style(Trouble::Down)),
+        (None, Some(event)) => Line::from(vec![
+            Span::styled("last event: ", faint()),
+            Span::raw(detail::event_text(event)),
+        ]),
+        (None, None) => Line::styled("nothing has happened since the first look", faint()),
+    };
+    let keys = match &app.prompt {
+        Some(Prompt::Filter) => Line::raw(format!("/{}_", app.page().filter)),
+        _ => Line::raw(keys(app)),
+    };
+    frame.render_widget(news, line(area, 0));
+    frame.render_widget(keys.style(reversed()), line(area, 1));
+}
+
+fn keys(app: &App) -> String {
+    let page = app.page();
+    let own = match page.view {
+        View::Links => "Enter link  a b node  / filter  s sort  i inject  x down  u up",
+        View::Nodes => "Enter node  / filter  s sort",
+        View::Events => "/ filter",
+        View::Node(_) => "Enter link  / counters  PgDn  i inject  x down  u up  Esc back",
+        View::Link(_) => "a b node  / counters  i inject  x down  u up  Esc back",
+    };
+    let filter = match &*page.filter {
+        "" => String::new(),
+        words => format!("  [{words}]"),
+    };
+    format!("1 2 3  {own}  ? q{filter}")
+}
+
+fn title(page: &Page, what: &str, rows: usize) -> String {
+    let filter = match &*page.filter {
+        "" => String::new(),
+        words => format!(" with \"{words}\""),
+    };
+    format!("{what}{filter}: {rows}, by {}", page.sort.name())
+}
+
+/// A table of links, one of which may be selected.
+pub fn draw_links(frame: &mut Frame<'_>, app: &App, links: &[LinkRow], area: Rect) {
+    let is_wide = area.width >= WIDE;
+    let mut head = vec![
+        "link", "ends", "state", "lanes", "frames/s", "use", "resent/s", "bad/s",
+    ];
+    let mut widths = vec![
+        Constraint::Length(4),
+        Constraint::Fill(2),
+        Constraint::Length(10),
+        Constraint::Length(5),
+        Constraint::Length(8),
+        Constraint::Length(10),
+        Constraint::Length(8),
+        Constraint::Length(6),
+    ];
+    if is_wide {
+        head.extend(["resent", "waiting", "rtt", "what is wrong"]);
+        widths.extend([8, 9, 9].map(Constraint::Length));
+        widths.push(Constraint::Fill(4));
+    }
+    let head = row(head.into_iter().map(str::to_owned).collect(), LINK_FIGURES);
+    let rows = links.iter().map(|row| link_row(row, is_wide));
+    let [above, below] = Layout::vertical([Constraint::Length(1), Constraint::Min(1)]).areas(area);
+    let what = match app.page().view {
+        View::Links => title(app.page(), "links", links.len()),
+        _ => format!("its links: {}", links.len()),
+    };
+    frame.render_widget(Line::styled(what, faint()), above);
+    let table = Table::new(rows, widths)
+        .header(head.style(strong()))
+        .row_highlight_style(reversed());
+    let mut state = TableState::new().with_selected(app.selected());
+    frame.render_stateful_widget(table, below, &mut state);
+}
+
+fn link_row(row: &LinkRow, is_wide: bool) -> Row<'static> {
+    let impaired = if row.is_impaired() { " *" } else { "" };
+    let mut cells = vec![
+        row.link.to_string(),
+        format!("{}{impaired}", row.name()),
+        row.state().to_owned(),
+        row.lanes(),
+        short(row.frames()),
+        bar(row.share()),
+        short(row.resent()),
+        short(row.bad()),
+    ];
+    if is_wide {
+        let of = |what: &dyn Fn(&phitwire_nodes::control::LinkReport) -> String| {
+            let ends = row.ends.each_ref();
+            ends.map(|end| end.report.as_ref().map_or("-".to_owned(), what))
+                .join("/")
+        };
+        cells.extend([
+            short(row.resent_total() as f64),
+            of(&|link| link.unacknowledged_packets.to_string()),
+            row.ends[0]
+                .report
+                .as_ref()
+                .and_then(|link| link.rtt_ns)
+                .map_or("-".to_owned(), rows::span),
+            row.why(),
+        ]);
+    }
+    self::row(cells, LINK_FIGURES).style(style(row.trouble))
+}
+
+/// A share as five characters and a number.
+pub fn bar(share: f64) -> String {
+    const EIGHTHS: [char; 8] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];
+    let filled = (share.clamp(0.0, 1.0) * 40.0).round() as usize;
+    let mut text = "█".repeat(filled / 8);
+    if !filled.is_multiple_of(8) {
+        text.push(EIGHTHS[filled % 8 - 1]);
+    }
+    format!("{text:<5}{:>4.0}%", share * 100.0)
+}
+
+fn draw_nodes(frame: &mut Frame<'_>, app: &App, area: Rect) {
+    let nodes = app.node_rows();
+    let is_wide = area.width >= WIDE;
+    let mut head = vec![
+        "node",
+        "kind",
+        "state",
+        "links",
+        "MB/s out",
+        "MB/s in",
+        "resent/s",
+        "bad/s",
+        "answered/s",
+    ];
+    let mut widths = vec![
+        Constraint::Fill(1),
+        Constraint::Length(6),
+        Constraint::Length(10),
+        Constraint::Length(5),
+        Constraint::Length(8),
+        Constraint::Length(7),
+        Constraint::Length(8),
+        Constraint::Length(6),
+        Constraint::Length(10),
+    ];
+    if is_wide {
+        head.extend(["process", "why"]);
+        widths.extend([Constraint::Length(8), Constraint::Fill(3)]);
+    }
+    let [above, below] = Layout::vertical([Constraint::Length(1), Constraint::Min(1)]).areas(area);
+    let what = title(app.page(), "nodes", nodes.len());
+    frame.render_widget(Line::styled(what, faint()), above);
+    let head = row(head.into_iter().map(str::to_owned).collect(), NODE_FIGURES);
+    let rows = nodes.iter().map(|row| node_row(row, is_wide));
+    let table = Table::new(rows, widths)
+        .header(head.style(strong()))
+        .row_highlight_style(reversed());
+    let mut state = TableState::new().with_selected(app.selected());
+    frame.render_stateful_widget(table, below, &mut state);
+}
+
+fn node_row(row: &NodeRow, is_wide: bool) -> Row<'static> {
+    let node = &row.node;
+    let megabytes = |bytes: f64| format!("{:.2}", bytes / 1e6);
+    let mut cells = vec![
+        node.name.clone(),
+        node.kind.name().to_owned(),
+        row.state().to_owned(),
+        format!("{}/{}", row.links_up, node.links.len()),
+        megabytes(row.rates.bytes_sent),
+        megabytes(row.rates.bytes_received),
+        short(row.resent),
+        short(row.bad),
+        node.traffic
+            .as_ref()
+            .map_or("-".to_owned(), |_| short(row.rates.acknowledged)),
+    ];
+    if is_wide {
+        cells.extend([
+            node.pid.map_or("-".to_owned(), |pid| pid.to_string()),
+            node.silent.clone().unwrap_or_default(),
+        ]);
+    }
+    self::row(cells, NODE_FIGURES).style(style(row.trouble))
+}
+
+fn draw_events(frame: &mut Frame<'_>, app: &App, area: Rect) {
+    let events = rows::events(app.events.iter(), &app.page().filter);
+    let head = match events.len() {
+        0 => "events: none since top was started".to_owned(),
+        count => format!("events, the latest first: {count}"),
+    };
+    let [above, below] = Layout::vertical([Constraint::Length(1), Constraint::Min(1)]).areas(area);
+    frame.render_widget(Line::styled(head, faint()), above);
+    let most = events.len().saturating_sub(1);
+    let shown = events.iter().skip(app.page().scroll.min(most));
+    let rows = shown.map(|event| {
+        let port = event.port.map_or(String::new(), |port| format!(":{port}"));
+        Row::new([
+            rows::clock(event.at_ms),
+            format!("{}{port}", event.node),
+            event.kind.name().to_owned(),
+            event.text.clone(),
+        ])
+        .style(detail::event_style(event.kind))
+    });
+    let names = events.iter().map(|event| event.node.len() + 4).max();
+    let widths = [
+        Constraint::Length(8),
+        Constraint::Length(names.unwrap_or(8).min(24) as u16),
+        Constraint::Length(15),
+        Constraint::Fill(1),
+    ];
+    let head = Row::new(["UTC", "where", "what", ""]).style(strong());
+    frame.render_widget(Table::new(rows, widths).header(head), below);
+}
+
+const HELP: &str = "\
+1 2 3   links, nodes, events; Tab: the next of them
+Enter   look at what is selected    Esc  back, or no filter
+a b     the node at end A or B of a link
+/       show only rows with these words in them; on the page of
+        a node or a link these are names of counters
+s       sort: trouble, place, frames, resent, bad
+i       break something at the link, of a list
+x u     take the link down, bring it back; all ask before
+space   stop and go on              q  end
+arrows, j k, PgUp PgDn, Home End    move
+
+use: frames as a share of those of the busiest direction of the lab
+bad: packets or sets that came with a wrong check
+lanes: those that end A and end B receive on
+*: something like netem stands in the way of its frames";
+
+fn draw_prompt(frame: &mut Frame<'_>, app: &App, area: Rect) {
+    match &app.prompt {
+        None | Some(Prompt::Filter) => {}
+        Some(Prompt::Help) => {
+            let lines = HELP.lines().map(Line::from).collect();
+            in_front(frame, area, "keys; any of them closes this", lines);
+        }
+        Some(Prompt::Confirm(order)) => {
+            let lines = vec![
+                Line::styled(order.what.clone(), strong()),
+                Line::raw(""),
+                Line::raw("Really? y does it, any other key leaves it alone [y/N]"),
+            ];
+            in_front(frame, area, "confirm", lines);
+        }
+        Some(Prompt::Menu { ends, end, fault }) => {
+            let target = &ends[*end];
+            let mut lines = vec![Line::styled(
+                format!("{} port {} to {}", target.node, target.port, target.peer),
+                strong(),
+            )];
+            lines.extend(MENU.iter().enumerate().map(|(at, (words, _))| {
+                let style = if at == *fault {
+                    reversed()
+                } else {
+                    Style::new()
+                };
+                Line::styled(format!("  {words}  "), style)
+            }));
+            let other = if ends.len() > 1 {
+                "  Tab: the other end"
+            } else {
+                ""
+            };
+            lines.push(Line::styled(
+                format!("Enter: this one  Esc: none{other}"),
+                faint(),
+            ));
+            in_front(frame, area, "which fault", lines);
+        }
+    }
+}
+
+fn in_front(frame: &mut Frame<'_>, area: Rect, title: &str, lines: Vec<Line<'_>>) {
+    let widest = lines.iter().map(Line::width).max().unwrap_or(0) as u16;
+    let width = (widest + 4).clamp(30, area.width.max(30)).min(area.width);
+    let inside = usize::from(width.saturating_sub(4)).max(1);
+    let height: usize = lines
+        .iter()
+        .map(|line| line.width().div_ceil(inside).max(1))
+        .sum();
+    let height = (height as u16 + 2).min(area.height);
+    let place = Rect {
+        x: area.x + (area.width - width) / 2,
+        y: area.y + (area.height - height) / 2,
+        width,
+        height,
+    };
+    frame.render_widget(Clear, place);
+    let block = Block::bordered()
+        .title(format!(" {title} "))
+        .padding(ratatui::widgets::Padding::horizontal(1));
+    let text = Paragraph::new(lines)
+        .wrap(Wrap { trim: false })
+        .block(block);
+    frame.render_widget(text, place);
+}

@@ -1,0 +1,158 @@
+//! `phitwire top`: how a running lab stands, in a terminal.
+//!
+//! - [`worker`] looks at the lab in a thread of its own;
+//! - [`app`] is what is on the screen and what keys do to it;
+//! - [`rows`] are its lists, [`draw`] and [`detail`] draw them;
+//! - [`faults`] are what can be done to a link by hand;
+//! - [`plain`] is one look without a terminal.
+
+mod app;
+mod detail;
+mod draw;
+mod faults;
+mod plain;
+mod rows;
+mod worker;
+
+#[cfg(test)]
+mod tests;
+
+use std::env;
+use std::io::{IsTerminal, stdin, stdout};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::mpsc::TryRecvError;
+use std::thread::sleep;
+use std::time::Duration;
+
+use clap::Args;
+use miette::{IntoDiagnostic, WrapErr, miette};
+use phitwire_nodes::output::end_with_reader;
+use phitwire_nodes::stop::Stop;
+use ratatui::DefaultTerminal;
+use ratatui::crossterm::event::{self, Event};
+
+use self::app::{Action, App};
+use self::worker::{Look, Task, Worker};
+use super::by_signal::ended;
+use super::print;
+use crate::watch::{Rates, Sampler, events};
+
+/// How long a key, or news of the lab, may wait.
+const TURN: Duration = Duration::from_millis(50);
+
+#[derive(Debug, Args)]
+pub struct TopArgs {
+    /// The lab
+    #[arg(long)]
+    lab: String,
+    /// Look at it this often
+    #[arg(long, value_name = "MS", default_value_t = 500, value_parser = clap::value_parser!(u64).range(100..=60_000))]
+    interval: u64,
+    /// Print one look at the lab, with the rates over an interval, and end. Needs no terminal
+    #[arg(long)]
+    once: bool,
+    /// With --once: print JSON
+    #[arg(long, requires = "once")]
+    json: bool,
+}
+
+pub fn run(args: &TopArgs) -> miette::Result<ExitCode> {
+    let interval = Duration::from_millis(args.interval);
+    if args.once {
+        return once(args, interval);
+    }
+    let is_dumb = env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
+    if is_dumb || !stdout().is_terminal() || !stdin().is_terminal() {
+        return Err(miette!(
+            help = "--once prints one look at the lab, --once --json the same for programs",
+            "top needs a terminal for input and output, with TERM saying which"
+        ));
+    }
+    let (worker, summary) = Worker::start(args.lab.clone(), interval)?;
+    let stop = Stop::at_signals()
+        .into_diagnostic()
+        .wrap_err("signals cannot be caught")?;
+    // Of a terminal that has gone, reading would never end.
+    end_with_reader()
+        .into_diagnostic()
+        .wrap_err("the terminal cannot be watched")?;
+    let app = App::new(args.lab.clone(), summary);
+    // From here on a panic gives the terminal back, too.
+    let mut terminal = ratatui::try_init()
+        .into_diagnostic()
+        .wrap_err("the terminal cannot be used")?;
+    let ended = watch(&mut terminal, app, &worker, &stop);
+    // tmux keeps what was on an alternate screen that has grown.
+    let _ = terminal.clear();
+    let restored = ratatui::try_restore();
+    let code = ended?;
+    restored.into_diagnostic().wrap_err("the terminal")?;
+    Ok(code)
+}
+
+/// Until a key or a signal ends it.
+fn watch(
+    terminal: &mut DefaultTerminal,
+    mut app: App,
+    worker: &Worker,
+    stop: &Stop,
+) -> miette::Result<ExitCode> {
+    let (mut is_new, mut pipelines) = (true, false);
+    loop {
+        if stop.requests() > 0 {
+            return Ok(ended(false));
+        }
+        loop {
+            match worker.news.try_recv() {
+                Ok(news) => app.hear(news),
+                Err(TryRecvError::Empty) => break,
+                Err(TryRecvError::Disconnected) => {
+                    return Err(miette!("the thread that looks at the lab has ended"));
+                }
+            }
+            is_new = true;
+        }
+        if is_new {
+            let drawn = terminal.draw(|frame| draw::draw(frame, &app));
+            drawn.into_diagnostic().wrap_err("the terminal")?;
+            is_new = false;
+        }
+        if !event::poll(TURN).into_diagnostic()? {
+            continue;
+        }
+        let action = match event::read().into_diagnostic()? {
+            Event::Key(key) => app.press(key),
+            _ => None,
+        };
+        is_new = true;
+        match action {
+            Some(Action::Quit) => return Ok(ExitCode::SUCCESS),
+            // A thread that has ended tells nothing more either.
+            Some(Action::Ask(order)) => drop(worker.tasks.send(Task::Order(order))),
+            None => {}
+        }
+        let wanted = app.shows_pipeline();
+        if wanted != std::mem::replace(&mut pipelines, wanted) {
+            drop(worker.tasks.send(Task::Pipelines(wanted)));
+        }
+    }
+}
+
+fn once(args: &TopArgs, interval: Duration) -> miette::Result<ExitCode> {
+    let mut sampler = Sampler::open(&args.lab)?;
+    let before = sampler.sample();
+    sleep(interval);
+    let sample = sampler.sample();
+    let look = Look {
+        rates: Rates::between(sampler.network(), &before, &sample),
+        events: events(&before, &sample),
+        sample: Arc::new(sample),
+    };
+    let network = sampler.network().summary();
+    let text = match args.json {
+        true => plain::json(&args.lab, &network, &look).into_diagnostic()?,
+        false => plain::text(&args.lab, &network, &look),
+    };
+    print(&text)
+}

@@ -1,0 +1,116 @@
+//! One look at a lab as text or JSON.
+
+use phitwire::net::harmless;
+use phitwire::text_table::TextTable;
+use phitwire_nodes::control::NodeKind;
+use serde_json::json;
+
+use super::rows::{self, Sort, short, span};
+use super::worker::Look;
+
+/// The version of the JSON.
+const VERSION: u32 = 1;
+
+/// For programs: lab, network, and sample, rates and events as they are.
+///
+/// # Errors
+/// Never: it is plain data.
+pub fn json(lab: &str, network: &str, look: &Look) -> serde_json::Result<String> {
+    let all = json!({
+        "version": VERSION,
+        "lab": lab,
+        "network": network,
+        "sample": *look.sample,
+        "rates": look.rates,
+        "events": look.events,
+    });
+    Ok(serde_json::to_string_pretty(&all)? + "\n")
+}
+
+/// For people: totals, links by trouble, nodes that do not answer, network interfaces that run
+/// messages.
+pub fn text(lab: &str, network: &str, look: &Look) -> String {
+    let mut text = format!("lab {lab}: {network}\n");
+    text += &format!("{}\n\n", rows::totals(&look.sample, &look.rates));
+    text += &links(look);
+    let silent = look.sample.nodes.iter().filter_map(|node| {
+        let why = node.silent.as_ref()?;
+        Some(format!("{} {}: {why}\n", node.kind, node.name))
+    });
+    let silent: String = silent.collect();
+    if !silent.is_empty() {
+        text += &format!("\n{silent}");
+    }
+    text += &traffic(look);
+    for event in &look.events {
+        text += &format!("\n{}", super::detail::event_text(event));
+    }
+    if !look.events.is_empty() {
+        text += "\n";
+    }
+    harmless(&text)
+}
+
+fn links(look: &Look) -> String {
+    let mut table = TextTable::new(&[
+        "link",
+        "ends",
+        "state",
+        "lanes",
+        "frames/s",
+        "use",
+        "resent/s",
+        "bad/s",
+        "resent",
+        "what is wrong",
+    ])
+    .figures(4..9);
+    for row in rows::links(&look.sample, &look.rates, None, "", Sort::Trouble) {
+        table.row([
+            row.link.to_string(),
+            row.name(),
+            row.state().to_owned(),
+            row.lanes(),
+            short(row.frames()),
+            format!("{:.0}%", row.share() * 100.0),
+            short(row.resent()),
+            short(row.bad()),
+            row.resent_total().to_string(),
+            row.why(),
+        ]);
+    }
+    table.render()
+}
+
+fn traffic(look: &Look) -> String {
+    let nics = look.sample.nodes.iter().zip(&look.rates.nodes);
+    let nics = nics.filter(|(node, _)| node.kind == NodeKind::Nic);
+    let running: Vec<_> = nics
+        .filter_map(|(node, rates)| Some((node, rates, node.traffic.as_ref()?)))
+        .collect();
+    if running.is_empty() {
+        return String::new();
+    }
+    let mut table = TextTable::new(&[
+        "nic",
+        "answered/s",
+        "outstanding",
+        "timed out",
+        "median",
+        "p99",
+        "most",
+    ])
+    .figures(1..7);
+    for (node, rates, run) in running {
+        table.row([
+            node.name.clone(),
+            short(rates.acknowledged),
+            run.outstanding.to_string(),
+            run.timed_out.to_string(),
+            span(run.latency.quantile(500)),
+            span(run.latency.quantile(990)),
+            span(run.latency.max_ns),
+        ]);
+    }
+    format!("\n{}", table.render())
+}

@@ -1,0 +1,173 @@
+//! The thread that looks at the lab: a node that stands still keeps nobody from reading or typing.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use miette::{IntoDiagnostic, WrapErr};
+use phitwire_nodes::control::Request;
+
+use crate::watch::{Chronicle, LabEvent, Rates, Sample, Sampler};
+
+/// One look at the lab.
+#[derive(Clone, Debug)]
+pub struct Look {
+    /// How it stands.
+    pub sample: Arc<Sample>,
+    /// How much has happened since the look before.
+    pub rates: Rates,
+    /// What has happened since then.
+    pub events: Vec<LabEvent>,
+}
+
+/// What the thread is told.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Task {
+    /// A node is to do something.
+    Order(Order),
+    /// Whether nodes are asked for what is in their stages: only while somebody looks at it.
+    Pipelines(bool),
+}
+
+/// What a node is asked to do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Order {
+    /// The node.
+    pub node: String,
+    /// What it is told.
+    pub request: Request,
+    /// The same in words.
+    pub what: String,
+}
+
+/// What the thread tells.
+#[derive(Debug)]
+pub enum News {
+    /// A look at the lab.
+    Look(Box<Look>),
+    /// What came of an order.
+    Done {
+        /// In words.
+        text: String,
+        /// Whether it was done.
+        done: bool,
+    },
+    /// The lab has been taken down.
+    Gone,
+    /// Another lab of the name is looked at from now on; its network in one line.
+    Another(String),
+}
+
+/// The ends of the channels to the thread.
+pub struct Worker {
+    /// What it is told.
+    pub tasks: Sender<Task>,
+    /// What it tells.
+    pub news: Receiver<News>,
+}
+
+impl Worker {
+    /// Looks at the lab of that name every `interval` until the channel to it is closed. Also
+    /// says what the lab's network is.
+    ///
+    /// # Errors
+    /// When there is no such lab, or no thread.
+    pub fn start(lab: String, interval: Duration) -> miette::Result<(Self, String)> {
+        let (tasks, taken) = channel();
+        let (told, news) = channel();
+        let (opened, is_open) = channel();
+        let work = move || match Sampler::open(&lab) {
+            Ok(sampler) => {
+                let _ = opened.send(Ok(sampler.network().summary()));
+                work(&lab, sampler, interval, &taken, &told);
+            }
+            Err(report) => {
+                let _ = opened.send(Err(report));
+            }
+        };
+        let thread = thread::Builder::new().name("sampler".to_owned());
+        let thread = thread.spawn(work).into_diagnostic();
+        thread.wrap_err("there can be no thread")?;
+        let summary = is_open.recv().into_diagnostic()??;
+        Ok((Self { tasks, news }, summary))
+    }
+}
+
+/// Until nobody listens.
+fn work(
+    lab: &str,
+    mut sampler: Sampler,
+    interval: Duration,
+    tasks: &Receiver<Task>,
+    news: &Sender<News>,
+) {
+    let mut before: Option<Arc<Sample>> = None;
+    let mut chronicle = Chronicle::default();
+    let (mut was_there, mut pipelines) = (true, false);
+    loop {
+        let next = Instant::now() + interval;
+        let told = if sampler.is_there() {
+            sampler.ask_for_pipelines(pipelines);
+            let sample = Arc::new(sampler.sample());
+            let look = look(&sampler, &mut chronicle, before.as_deref(), &sample);
+            before = Some(sample);
+            was_there = true;
+            news.send(News::Look(Box::new(look)))
+        } else if let Ok(another) = Sampler::open(lab) {
+            (sampler, before, chronicle) = (another, None, Chronicle::default());
+            was_there = true;
+            news.send(News::Another(sampler.network().summary()))
+        } else if std::mem::take(&mut was_there) {
+            news.send(News::Gone)
+        } else {
+            Ok(())
+        };
+        if told.is_err() {
+            return;
+        }
+        loop {
+            match tasks.recv_timeout(next.saturating_duration_since(Instant::now())) {
+                Ok(Task::Pipelines(wanted)) => {
+                    pipelines = wanted;
+                    break;
+                }
+                Ok(Task::Order(order)) => {
+                    let told = obey(&mut sampler, &order);
+                    if news.send(told).is_err() {
+                        return;
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => break,
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+}
+
+fn look(
+    sampler: &Sampler,
+    chronicle: &mut Chronicle,
+    before: Option<&Sample>,
+    sample: &Arc<Sample>,
+) -> Look {
+    let earlier = before.unwrap_or(sample);
+    Look {
+        rates: Rates::between(sampler.network(), earlier, sample),
+        events: chronicle.tell(earlier, sample),
+        sample: sample.clone(),
+    }
+}
+
+fn obey(sampler: &mut Sampler, order: &Order) -> News {
+    match sampler.ask(&order.node, &order.request) {
+        Ok(_) => News::Done {
+            text: format!("done: {}", order.what),
+            done: true,
+        },
+        Err(report) => News::Done {
+            text: format!("not done: {report}"),
+            done: false,
+        },
+    }
+}

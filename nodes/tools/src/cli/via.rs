@@ -1,0 +1,147 @@
+//! `--via`: another way to the registers of routers than their control sockets.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use miette::miette;
+use phitwire::net::{Network, NodeRef};
+use phitwire_nodes::control::{Client, Register, Request};
+use serde_json::Value;
+
+use crate::manage::channels::{Registers, value_in};
+
+/// The only other way there is.
+const MAINTENANCE: &str = "maintenance";
+/// How long a maintenance packet is waited for.
+const LIMIT: Duration = Duration::from_secs(1);
+const LOOK: Duration = Duration::from_millis(1);
+/// How often one that is lost is sent again, where many registers are asked for.
+const TRIES: usize = 3;
+
+/// Another way to registers.
+#[derive(Args, Clone, Debug)]
+pub struct ViaArgs {
+    /// Read and write registers by maintenance packets that the router FROM sends, which need nothing
+    /// of what may be jammed: `--via maintenance r0`
+    #[arg(long, num_args = 2, value_names = ["WAY", "FROM"])]
+    via: Option<Vec<String>>,
+}
+
+impl ViaArgs {
+    /// The router that sends maintenance packets, if it is by them.
+    ///
+    /// # Errors
+    /// Another way.
+    pub fn router(&self) -> miette::Result<Option<&str>> {
+        match self.via.as_deref() {
+            None => Ok(None),
+            Some([way, from]) if way == MAINTENANCE => Ok(Some(from)),
+            Some(words) => Err(miette!(
+                help = "write `--via maintenance ROUTER`, with the router that sends the packets",
+                "`--via {}`: registers are reached by control sockets, or by way of `{MAINTENANCE}`",
+                words.join(" ")
+            )),
+        }
+    }
+}
+
+/// A router that asks others by maintenance packets.
+pub struct Maintenance<'n> {
+    lab: String,
+    network: &'n dyn Network,
+    from: NodeRef,
+    name: String,
+    client: Client,
+}
+
+impl<'n> Maintenance<'n> {
+    /// The router of that name in a lab that runs `network`.
+    ///
+    /// # Errors
+    /// If there is no such router, or the machine has no such packets.
+    pub fn new(lab: &str, network: &'n dyn Network, name: &str) -> miette::Result<Self> {
+        if network.side_networks().is_none() {
+            return Err(miette!("lab `{lab}` is of a machine without such packets"));
+        }
+        Ok(Self {
+            lab: lab.to_owned(),
+            network,
+            from: node(lab, network, name)?,
+            name: name.to_owned(),
+            client: Client::connect(lab, name).map_err(|error| miette!("{error}"))?,
+        })
+    }
+
+    /// Reads a register of the router `to`, or writes it.
+    ///
+    /// # Errors
+    /// If there is no such router, no way, no answer, or a refusal.
+    pub fn ask(
+        &mut self,
+        to: &str,
+        register: Register,
+        value: Option<u64>,
+    ) -> miette::Result<Value> {
+        let node = node(&self.lab, self.network, to)?;
+        self.ask_node(node, register, value)
+    }
+
+    fn ask_node(
+        &mut self,
+        node: NodeRef,
+        register: Register,
+        value: Option<u64>,
+    ) -> miette::Result<Value> {
+        let to = self.network.node_name(node).into_owned();
+        let name = &self.name;
+        let side = self.network.side_networks();
+        let way = side.and_then(|side| side.way(self.from, node, &|_| true));
+        let way = way.ok_or_else(|| miette!("no way leads from router {name} to router {to}"))?;
+        let mut ask = |request| {
+            let answer = self.client.ask(&request);
+            answer.map_err(|error| miette!("{name}: {error}"))
+        };
+        let asked = ask(Request::RemoteAsk {
+            way,
+            register,
+            value,
+        })?;
+        let question = asked["question"].as_u64();
+        let question = question.and_then(|number| u32::try_from(number).ok());
+        let question = question.ok_or_else(|| miette!("{name}: the answer is malformed"))?;
+        let begin = Instant::now();
+        while begin.elapsed() < LIMIT {
+            let answer = ask(Request::RemoteAnswer { question })?;
+            if answer["pending"] != true {
+                return Ok(answer);
+            }
+            thread::sleep(LOOK);
+        }
+        Err(miette!(
+            help = "such packets are lost where a link is down, or where two of them meet: ask again, or another router",
+            "{to}: no answer to the maintenance packet of {name} within {LIMIT:?}"
+        ))
+    }
+}
+
+impl Registers for Maintenance<'_> {
+    fn ask(&mut self, router: u32, register: &str, value: Option<u64>) -> Result<u64, String> {
+        let mut why = String::new();
+        for _ in 0..TRIES {
+            let register = Register::Name(register.to_owned());
+            match self.ask_node(NodeRef::Chip(router), register, value) {
+                Ok(answer) => return value_in(&answer),
+                Err(report) => why = report.to_string(),
+            }
+        }
+        Err(why)
+    }
+}
+
+fn node(lab: &str, network: &dyn Network, name: &str) -> miette::Result<NodeRef> {
+    let mut nodes = network.nodes().into_iter();
+    nodes
+        .find(|&node| network.node_name(node) == name)
+        .ok_or_else(|| miette!("lab `{lab}` has no node `{name}`"))
+}

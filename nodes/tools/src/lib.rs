@@ -1,0 +1,45 @@
+//! The `phitwire` command, and the tools behind it.
+//!
+//! The runtime of a node is `phitwire-nodes`. This crate uses it, never the reverse.
+//!
+//! Tools for running labs:
+//!
+//! - [`watch`] samples all nodes of a lab, and derives rates and events from two samples;
+//! - [`manage`] reroutes a running network around failures;
+//! - [`capture`] writes the frames on the links of a lab to a pcapng file;
+//! - [`trace`] reconstructs the path of a packet from the records of the routers;
+//! - [`recording`] stores the states of a network over time; [`view`] shows them in a browser, live
+//!   or recorded; `http` is the server below it and below `phitwire metrics`.
+//!
+//! Tools for simulations and descriptions:
+//!
+//! - [`sim`] runs whole networks in virtual time, on any number of threads;
+//! - [`description`] reads networks from files, standard input or names;
+//! - [`interchange`] converts networks from and to the formats of other tools.
+//!
+//! What they share:
+//!
+//! - [`cli`] is the command: a file for each subcommand;
+//! - [`schema`] has the schemas of what the commands print as JSON;
+//! - [`chart`] draws figures over figures, [`hgrm`] writes latencies for HdrHistogram's plotters;
+//! - [`input_file`] reads untrusted files; [`whole_file`] writes files that are complete or absent.
+//!
+//! The guide, `docs/guide`, explains how all this is used.
+#![forbid(unsafe_code)]
+
+pub mod capture;
+pub mod chart;
+pub mod cli;
+pub mod description;
+pub mod hgrm;
+mod http;
+pub mod input_file;
+pub mod interchange;
+pub mod manage;
+pub mod recording;
+pub mod schema;
+pub mod sim;
+pub mod trace;
+pub mod view;
+pub mod watch;
+pub mod whole_file;

@@ -1,0 +1,165 @@
+//! What somebody has said about a lab: which nodes are isolated, and which network interfaces stand
+//! in for others. It is kept in the lab's directory, so that every reroute heeds it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+use phitwire::net::{Network, NodeRef};
+use phitwire_nodes::run_dir::LabDir;
+use serde::{Deserialize, Serialize};
+
+/// The file in the lab's directory.
+const FILE: &str = "manage.json";
+
+/// What was said, by names of nodes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Commanded {
+    /// Routers that are cut off.
+    pub isolated: BTreeSet<String>,
+    /// Network interfaces that others stand in for, and which.
+    pub replaced: BTreeMap<String, String>,
+}
+
+/// What may be said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// A router is cut off.
+    Isolate(String),
+    /// It is not any more.
+    Return(String),
+    /// A network interface takes the number of another.
+    Rename {
+        /// Whose.
+        from: String,
+        /// Who.
+        to: String,
+    },
+    /// A network interface has its own number again.
+    RenameBack(String),
+}
+
+/// Why it is not done.
+#[derive(Debug, thiserror::Error)]
+pub enum ChangeError {
+    /// There is no such node, or it is of another kind.
+    #[error("`{0}` is no {1} of this network")]
+    NoNode(String, &'static str),
+    /// The machine cannot do that.
+    #[error("{0}")]
+    Refused(String),
+    /// Nothing changes by it.
+    #[error("{0}")]
+    Already(String),
+    /// The file.
+    #[error("{path}: {source}")]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
+}
+
+impl Commanded {
+    /// What was said about a lab; nothing if nothing is known.
+    pub fn read(lab: &LabDir) -> Self {
+        let text = fs::read_to_string(lab.path().join(FILE)).unwrap_or_default();
+        serde_json::from_str(&text).unwrap_or_default()
+    }
+
+    /// Keeps it.
+    ///
+    /// # Errors
+    /// [`ChangeError::Io`]
+    pub fn write(&self, lab: &LabDir) -> Result<(), ChangeError> {
+        let path = lab.path().join(FILE);
+        let half = lab.path().join(format!("{FILE}.new"));
+        let text = serde_json::to_string_pretty(self).expect("names are plain data");
+        // A watcher reads it at any time.
+        fs::write(&half, text + "\n")
+            .and_then(|()| fs::rename(&half, &path))
+            .map_err(|source| ChangeError::Io { path, source })
+    }
+
+    /// Heeds one more thing said.
+    ///
+    /// # Errors
+    /// [`ChangeError`]: then nothing has changed.
+    pub fn change(&mut self, network: &dyn Network, change: &Change) -> Result<(), ChangeError> {
+        let mut new = self.clone();
+        let has_changed = match change {
+            Change::Isolate(router) => {
+                need(network, router, "router")?;
+                new.isolated.insert(router.clone())
+            }
+            Change::Return(router) => {
+                need(network, router, "router")?;
+                new.isolated.remove(router)
+            }
+            Change::Rename { from, to } => {
+                need(network, from, "network interface")?;
+                need(network, to, "network interface")?;
+                new.replaced.insert(from.clone(), to.clone()).as_ref() != Some(to)
+            }
+            Change::RenameBack(from) => {
+                need(network, from, "network interface")?;
+                new.replaced.remove(from).is_some()
+            }
+        };
+        if !has_changed {
+            return Err(ChangeError::Already(match change {
+                Change::Isolate(router) => format!("{router} is isolated already"),
+                Change::Return(router) => format!("{router} is not isolated"),
+                Change::Rename { from, to } => format!("{to} has the number of {from} already"),
+                Change::RenameBack(from) => format!("nobody stands in for {from}"),
+            }));
+        }
+        let planner = network.reroute();
+        let judged = planner.map_or_else(
+            || Err(String::from("networks of this machine are not rerouted")),
+            |planner| planner.judge_change(&new.isolated(network), &new.replaced(network)),
+        );
+        judged.map_err(ChangeError::Refused)?;
+        *self = new;
+        Ok(())
+    }
+
+    /// Routers that are cut off, by number.
+    pub fn isolated(&self, network: &dyn Network) -> BTreeSet<u32> {
+        let number = |name: &String| match find(network, name) {
+            Some(NodeRef::Chip(router)) => Some(router),
+            _ => None,
+        };
+        self.isolated.iter().filter_map(number).collect()
+    }
+
+    /// Network interfaces that others stand in for, by number, and which.
+    pub fn replaced(&self, network: &dyn Network) -> BTreeMap<u32, u32> {
+        let number = |name: &String| match find(network, name) {
+            Some(NodeRef::Processor(nic)) => Some(nic),
+            _ => None,
+        };
+        let pair = |(from, to): (&String, &String)| Some((number(from)?, number(to)?));
+        self.replaced.iter().filter_map(pair).collect()
+    }
+}
+
+fn find(network: &dyn Network, name: &str) -> Option<NodeRef> {
+    let mut nodes = network.nodes().into_iter();
+    nodes.find(|&node| network.node_name(node) == name)
+}
+
+fn need(network: &dyn Network, name: &str, kind: &'static str) -> Result<(), ChangeError> {
+    let is_right = match find(network, name) {
+        Some(NodeRef::Chip(_)) => kind == "router",
+        Some(NodeRef::Processor(_)) => kind == "network interface",
+        None => false,
+    };
+    match is_right {
+        true => Ok(()),
+        false => Err(ChangeError::NoNode(name.to_owned(), kind)),
+    }
+}

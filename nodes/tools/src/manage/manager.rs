@@ -1,0 +1,343 @@
+//! One reroute after the other.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use phitwire::manage::ReroutePhase;
+use phitwire::net::{Faults, Network, NodeRef, Reroutable, RoutedTables};
+use phitwire_nodes::control::Request;
+use phitwire_nodes::run_dir::{Claim, LabDir, RunDirError};
+use serde_json::Value;
+
+use super::commanded::Commanded;
+use super::execute::execute;
+use super::fleet::{Fleet, Routers, ask};
+use super::numbers::renumber;
+use super::report::{Report, Status};
+use super::routers;
+use super::survey::Survey;
+
+/// How often tables are computed again because something failed or came back meanwhile, before that
+/// is left to the next call.
+const MOST_ROUNDS: u32 = 5;
+/// What fails together is not noticed together: two surveys so far apart have to agree before a
+/// watcher acts.
+const SETTLE: Duration = Duration::from_millis(150);
+/// It acts after this many surveys though, if links never come to rest.
+const MOST_SURVEYS: u32 = 10;
+/// How soon a watcher tries again what it could not do.
+const RETRY: Duration = Duration::from_secs(1);
+/// A signal is heard after so long at most.
+const STEP: Duration = Duration::from_millis(25);
+
+/// Under this name a manager has its place in the lab's directory.
+const PLACE: &str = "manage";
+
+/// Why nothing can be managed.
+#[derive(Debug, thiserror::Error)]
+pub enum ManageError {
+    /// Another manager is at work.
+    #[error(
+        "lab `{lab}` is managed by process {pid} already, and two managers would undo each other's work; end that one \
+         (kill {pid}), or wait until it is done"
+    )]
+    Busy {
+        /// The lab.
+        lab: String,
+        /// The other manager.
+        pid: String,
+    },
+    /// The lab's directory.
+    #[error(transparent)]
+    RunDir(#[from] RunDirError),
+    /// There is nobody to ask.
+    #[error(
+        "no router of lab `{lab}` answers: `netns-scripts/status.sh --lab {lab}` says how it stands. {why}"
+    )]
+    AllSilent {
+        /// The lab.
+        lab: String,
+        /// What was said by one of them.
+        why: String,
+    },
+    /// The network's machine has no route tables to be computed.
+    #[error(
+        "the routers of this network have no route tables that could be computed around faults"
+    )]
+    NoTables,
+    /// The lab was taken down meanwhile.
+    #[error("lab `{0}` is gone: nothing is left to watch, or another lab has its name")]
+    Gone(String),
+}
+
+/// The manager of a lab: there is one at a time.
+#[derive(Debug)]
+pub struct Manager<'n> {
+    lab: LabDir,
+    fleet: Fleet,
+    tables: Tables<'n>,
+    place: Claim,
+}
+
+/// Takes the place of the manager of a lab.
+///
+/// # Errors
+/// [`ManageError::Busy`], or trouble with the lab's directory.
+pub fn claim(lab: &LabDir) -> Result<Claim, ManageError> {
+    lab.claim(PLACE).map_err(|error| match error {
+        RunDirError::Running { lab, pid, .. } => ManageError::Busy { lab, pid },
+        error => error.into(),
+    })
+}
+
+impl<'n> Manager<'n> {
+    /// Becomes the manager of `lab`, which runs `network`. Its routers may take as long as `patience`
+    /// to answer.
+    ///
+    /// # Errors
+    /// See [`ManageError`].
+    pub fn new(
+        lab: LabDir,
+        network: &'n dyn Network,
+        patience: Duration,
+    ) -> Result<Self, ManageError> {
+        let planner = network.reroute().ok_or(ManageError::NoTables)?;
+        let place = claim(&lab)?;
+        Ok(Self {
+            fleet: Fleet::new(lab.clone(), network)?.patient(patience),
+            lab,
+            tables: Tables::new(network, planner),
+            place,
+        })
+    }
+
+    /// Finds what has failed or come back, and installs the tables for that. `told_to_stop` is
+    /// asked now and then.
+    ///
+    /// # Errors
+    /// [`ManageError::AllSilent`]
+    pub fn reroute(
+        &mut self,
+        dry_run: bool,
+        told_to_stop: &dyn Fn() -> bool,
+    ) -> Result<Report, ManageError> {
+        let commanded = Commanded::read(&self.lab);
+        let report = reroute(
+            &mut self.tables,
+            (&mut self.fleet, &commanded),
+            dry_run,
+            told_to_stop,
+        );
+        report
+            .map(|report| Report {
+                lab: self.lab.lab().to_owned(),
+                ..report
+            })
+            .map_err(|why| ManageError::AllSilent {
+                lab: self.lab.lab().to_owned(),
+                why,
+            })
+    }
+
+    /// Reroutes whenever something has failed or come back, until told to stop: looks at the lab in
+    /// this interval. `tell` gets a report each time, and one at the beginning.
+    ///
+    /// # Errors
+    /// [`ManageError::Gone`]
+    pub fn watch(
+        &mut self,
+        interval: Duration,
+        told_to_stop: &dyn Fn() -> bool,
+        mut tell: impl FnMut(&Report),
+    ) -> Result<(), ManageError> {
+        let mut told: Option<Survey> = None;
+        while !told_to_stop() {
+            // Another lab of the name is another network: its routers know nothing of these tables.
+            let is_deserted =
+                !self.lab.path().join("topology.toml").exists() && self.lab.nodes()?.is_empty();
+            if is_deserted || !self.place.is_held() {
+                return Err(ManageError::Gone(self.lab.lab().to_owned()));
+            }
+            let survey = self.survey();
+            let known = told.as_ref().is_some_and(|told| told.is_like(&survey));
+            if known && self.tables.changed(&survey).is_empty() || survey.digests.is_empty() {
+                nap(interval, told_to_stop);
+                continue;
+            }
+            let survey = self.settled(survey, told_to_stop);
+            if survey.digests.is_empty() || told_to_stop() {
+                continue;
+            }
+            let Ok(report) = self.reroute(false, told_to_stop) else {
+                continue;
+            };
+            tell(&report);
+            if report.status == Status::Incomplete {
+                nap(RETRY, told_to_stop);
+            }
+            told = Some(self.survey());
+        }
+        Ok(())
+    }
+
+    fn survey(&mut self) -> Survey {
+        // Read anew each time: other commands write it while this one watches.
+        let commanded = Commanded::read(&self.lab);
+        Survey::take(self.tables.network, &mut self.fleet, &commanded)
+    }
+
+    /// Waits until nothing changes any more.
+    fn settled(&mut self, mut survey: Survey, told_to_stop: &dyn Fn() -> bool) -> Survey {
+        for _ in 0..MOST_SURVEYS {
+            nap(SETTLE, told_to_stop);
+            let next = self.survey();
+            let rests = next.is_like(&survey);
+            survey = next;
+            if rests || told_to_stop() {
+                break;
+            }
+        }
+        survey
+    }
+}
+
+fn nap(length: Duration, told_to_stop: &dyn Fn() -> bool) {
+    let end = Instant::now() + length;
+    while !told_to_stop() {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return;
+        }
+        sleep(left.min(STEP));
+    }
+}
+
+/// The tables that a network should have, computed when its faults change.
+pub(super) struct Tables<'n> {
+    pub network: &'n dyn Network,
+    pub planner: &'n dyn Reroutable,
+    faults: Faults,
+    pub routed: Box<dyn RoutedTables>,
+    digests: BTreeMap<u32, String>,
+}
+
+impl fmt::Debug for Tables<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tables")
+            .field("network", &self.network.name())
+            .field("faults", &self.faults)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'n> Tables<'n> {
+    pub fn new(network: &'n dyn Network, planner: &'n dyn Reroutable) -> Self {
+        let faults = Faults::default();
+        let routed = planner.routed(&faults);
+        Self {
+            digests: digests(network, &*routed),
+            network,
+            planner,
+            faults,
+            routed,
+        }
+    }
+
+    fn for_faults(&mut self, faults: &Faults) {
+        if self.faults != *faults {
+            self.faults = faults.clone();
+            self.routed = self.planner.routed(faults);
+            self.digests = digests(self.network, &*self.routed);
+        }
+    }
+
+    /// Living routers that have other tables than they should.
+    pub fn changed(&mut self, survey: &Survey) -> Vec<u32> {
+        self.for_faults(&survey.faults);
+        let differs = |router: &u32| survey.digests.get(router) != self.digests.get(router);
+        survey.living(self.network).filter(differs).collect()
+    }
+}
+
+fn digests(network: &dyn Network, routed: &dyn RoutedTables) -> BTreeMap<u32, String> {
+    let of_one = |router| Some((router, routed.digest(router)?));
+    routers(network).filter_map(of_one).collect()
+}
+
+/// One reroute, in as many rounds as it takes. An error says why no router can be asked.
+pub(super) fn reroute(
+    tables: &mut Tables<'_>,
+    (routers, commanded): (&mut impl Routers, &Commanded),
+    dry_run: bool,
+    told_to_stop: &dyn Fn() -> bool,
+) -> Result<Report, String> {
+    let mut report = Report::default();
+    loop {
+        let survey = Survey::take(tables.network, routers, commanded);
+        if survey.digests.is_empty() {
+            return Err(survey.silent.into_values().next().unwrap_or_default());
+        }
+        let changed = tables.changed(&survey);
+        report.found(tables, &survey);
+        report.refused = tables.routed.refused();
+        if report.refused.is_some() {
+            report.status = Status::Incomplete;
+            return Ok(report);
+        }
+        let name = |&router: &u32| tables.network.node_name(NodeRef::Chip(router)).into_owned();
+        for name in changed.iter().map(name) {
+            if !report.changed_routers.contains(&name) {
+                report.changed_routers.push(name);
+            }
+        }
+        if changed.is_empty() {
+            if !dry_run {
+                renumber(&mut report, tables, routers);
+            }
+            if report.rounds > 0 || !report.renumbered.is_empty() {
+                report.status = Status::Done;
+            }
+            return Ok(report);
+        }
+        if report.rounds == 0 {
+            report.restored_pairs = restored(tables, &survey, routers);
+        }
+        if dry_run {
+            report.status = Status::Planned;
+            return Ok(report);
+        }
+        if told_to_stop() {
+            report.status = Status::Interrupted;
+            return Ok(report);
+        }
+        if report.rounds == MOST_ROUNDS {
+            report.status = Status::Incomplete;
+            return Ok(report);
+        }
+        report.rounds += 1;
+        let living: Vec<u32> = survey.living(tables.network).collect();
+        let done = execute(routers, &living, &changed, &*tables.routed, told_to_stop);
+        report.did(tables.network, &done);
+        if done.outcome.abandoned {
+            report
+                .took_ms
+                .remove(super::report::phase_name(ReroutePhase::Install));
+            report.status = Status::Interrupted;
+            return Ok(report);
+        }
+    }
+}
+
+/// How many pairs the new tables help, against those that the routers have now.
+fn restored(tables: &Tables<'_>, survey: &Survey, routers: &mut impl Routers) -> Option<usize> {
+    let mut installed = BTreeMap::new();
+    for router in survey.living(tables.network) {
+        // One that does not answer now will be noticed when its tables are installed.
+        if let Ok(own) = ask::<Value>(routers, router, &Request::Tables) {
+            installed.insert(router, own);
+        }
+    }
+    tables.planner.restored(&installed, &survey.faults)
+}

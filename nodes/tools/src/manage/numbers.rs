@@ -1,0 +1,32 @@
+//! Tells network interfaces the numbers that the tables give them.
+
+use phitwire::net::NodeRef;
+use phitwire_nodes::control::{NodeInfo, Request};
+
+use super::fleet::Routers;
+use super::manager::Tables;
+use super::report::Report;
+
+/// Gives every network interface that answers its number, where numbers can change.
+pub(super) fn renumber(report: &mut Report, tables: &Tables<'_>, nodes: &mut impl Routers) {
+    for node in tables.network.nodes() {
+        let NodeRef::Processor(nic) = node else {
+            continue;
+        };
+        let Some(number) = tables.routed.number(nic) else {
+            continue;
+        };
+        // One that does not answer is told when it is there again and somebody reroutes.
+        let Ok(info) = nodes.ask_nic(nic, &Request::Info) else {
+            continue;
+        };
+        let has = serde_json::from_value::<NodeInfo>(info).map(|info| info.processor);
+        if has.is_ok_and(|has| has == Some(number)) {
+            continue;
+        }
+        if nodes.ask_nic(nic, &Request::Renumber { number }).is_ok() {
+            let name = tables.network.node_name(node).into_owned();
+            report.renumbered.insert(name, number);
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! What has failed in a lab.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use phitwire::net::{End, Faults, Network, NodeRef};
+use phitwire_nodes::control::{LinkReport, Request, RoutingReport};
+
+use super::commanded::Commanded;
+use super::fleet::{Routers, ask_all};
+use super::routers;
+
+/// How the routers of a lab stand at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Survey {
+    /// What the route tables have to do without.
+    pub faults: Faults,
+    /// Why each failed link between two routers that answer is not up, by its id.
+    pub links: BTreeMap<u32, String>,
+    /// Why each router that does not answer does not, by its number.
+    pub silent: BTreeMap<u32, String>,
+    /// Network interfaces whose link to a router that answers is not up, and why.
+    pub nics: BTreeMap<u32, String>,
+    /// The digest of the route tables of each router that answers.
+    pub digests: BTreeMap<u32, String>,
+}
+
+impl Survey {
+    /// Asks every router how its links are. What is `commanded` counts as failed too.
+    pub fn take(network: &dyn Network, fleet: &mut impl Routers, commanded: &Commanded) -> Self {
+        let mut survey = Self::default();
+        let mut ports = BTreeMap::new();
+        let all: Vec<u32> = routers(network).collect();
+        let links = ask_all::<Vec<LinkReport>>(fleet, &all, &Request::Links);
+        let routing = ask_all::<RoutingReport>(fleet, &all, &Request::Routing);
+        for ((router, links), routing) in all.into_iter().zip(links).zip(routing) {
+            match (links, routing) {
+                (Ok(links), Ok(routing)) => {
+                    survey.digests.insert(router, routing.digest);
+                    ports.insert(router, links);
+                }
+                (Err(error), _) | (_, Err(error)) => {
+                    survey.silent.insert(router, error.to_string());
+                }
+            }
+        }
+        survey.judge(network, &ports);
+        survey.obey(network, commanded);
+        survey
+    }
+
+    /// What is isolated is nobody's trouble, and dead to the others.
+    fn obey(&mut self, network: &dyn Network, commanded: &Commanded) {
+        let isolated = commanded.isolated(network);
+        let is_isolated =
+            |node| matches!(node, NodeRef::Chip(router) if isolated.contains(&router));
+        for id in 0..network.link_count() {
+            let (a, b) = network.ends(id);
+            if ![a, b].iter().any(|end| is_isolated(end.node)) {
+                continue;
+            }
+            self.links.remove(&(id as u32));
+            for end in [a, b] {
+                if let NodeRef::Processor(nic) = end.node {
+                    self.nics.remove(&nic);
+                }
+            }
+        }
+        self.faults.routers.extend(&isolated);
+        self.faults.isolated = isolated;
+        self.faults.replaced = commanded.replaced(network);
+    }
+
+    fn judge(&mut self, network: &dyn Network, ports: &BTreeMap<u32, Vec<LinkReport>>) {
+        let mut failed = BTreeSet::new();
+        for id in 0..network.link_count() {
+            let (a, b) = network.ends(id);
+            let id = id as u32;
+            let Some(why) = [a, b].iter().find_map(|end| trouble(end, ports)) else {
+                continue;
+            };
+            match (a.node, b.node) {
+                (NodeRef::Processor(nic), _) | (_, NodeRef::Processor(nic)) => {
+                    // That of a dead router is the router's affair.
+                    if let Some(why) = why {
+                        self.nics.insert(nic, why);
+                    }
+                }
+                _ => {
+                    failed.insert(id);
+                    if let Some(why) = why {
+                        self.links.insert(id, why);
+                    }
+                }
+            }
+        }
+        self.faults = Faults::of_links(network, failed);
+        self.faults.routers.extend(self.silent.keys());
+        // What hangs on a silent router only is told with it.
+        self.links.retain(|&id, _| {
+            let (a, b) = network.ends(id as usize);
+            ![a, b].iter().any(|end| match end.node {
+                NodeRef::Chip(router) => self.silent.contains_key(&router),
+                NodeRef::Processor(_) => false,
+            })
+        });
+    }
+
+    /// Whether the same has failed: the reasons may change while it has.
+    pub fn is_like(&self, other: &Self) -> bool {
+        self.faults == other.faults && self.nics.keys().eq(other.nics.keys())
+    }
+
+    /// Routers that tables are for: those that packets can be sent to and that answer, and those that
+    /// are isolated and answer.
+    pub fn living(&self, network: &dyn Network) -> impl Iterator<Item = u32> {
+        let is_told = |router: &u32| {
+            self.faults.isolated.contains(router) && self.digests.contains_key(router)
+        };
+        routers(network)
+            .filter(move |router| !self.faults.routers.contains(router) || is_told(router))
+    }
+}
+
+/// What is wrong at an end of a link, if anything: `Some(None)` when nobody can be asked there.
+fn trouble(end: &End, ports: &BTreeMap<u32, Vec<LinkReport>>) -> Option<Option<String>> {
+    // What a network interface says of its link, its router's end says too.
+    let NodeRef::Chip(router) = end.node else {
+        return None;
+    };
+    let Some(links) = ports.get(&router) else {
+        return Some(None);
+    };
+    match links.iter().find(|link| link.port == end.port) {
+        Some(link) if link.up => None,
+        Some(link) => Some(Some(match &link.why {
+            Some(why) => format!("{}: {why}", link.state),
+            None => link.state.clone(),
+        })),
+        None => Some(Some(String::from(
+            "its router has no such port: does the lab run another topology?",
+        ))),
+    }
+}

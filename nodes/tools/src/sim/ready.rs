@@ -1,0 +1,80 @@
+//! Topologies by name.
+
+use std::path::Path;
+
+use miette::{Report, miette};
+use phitwire::machine::{self, MACHINES};
+use phitwire::net::{Network, Shown};
+use phitwire_nodes::nearest::did_you_mean;
+
+use crate::description;
+
+/// Names and texts of the descriptions that come with the command.
+fn all() -> impl Iterator<Item = &'static (&'static str, &'static str)> {
+    MACHINES.iter().flat_map(|machine| machine.ready)
+}
+
+/// The description of the network of that name.
+///
+/// # Errors
+/// See [`find`].
+pub fn text(name: &str) -> miette::Result<String> {
+    match all().find(|(ready, _)| *ready == name) {
+        Some((_, text)) => Ok((*text).to_owned()),
+        None => Ok(find(name)?.write()),
+    }
+}
+
+/// The network of a file, or of a name: one that comes with the command, or one that a machine
+/// generates.
+///
+/// # Errors
+/// Neither a file nor a name, or a description with mistakes.
+pub fn find(name: &str) -> miette::Result<Box<dyn Network>> {
+    if name == "-" || Path::new(name).exists() {
+        return description::open(Path::new(name));
+    }
+    if let Some((_, text)) = all().find(|(ready, _)| *ready == name) {
+        return machine::read(name, text).map_err(Report::new);
+    }
+    if let Some(generated) = machine::generate(name) {
+        return generated.map_err(|error| miette!("{error}").wrap_err(Shown(name).to_string()));
+    }
+    let names: Vec<&str> = all().map(|(name, _)| *name).collect();
+    let others = machine::FAMILIES.each_ref().map(|family| family.names);
+    Err(miette!(
+        help = format!(
+            "ready ones: {}; or {}",
+            names.join(", "),
+            others.join("; or ")
+        ),
+        "`{}` is neither a file nor the name of a topology{}",
+        Shown(name),
+        did_you_mean(name, &names)
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use phitwire::net::NodeRef;
+
+    #[test]
+    fn every_ready_topology_can_be_read() {
+        for (name, _) in all() {
+            let nodes = find(name).expect(name).nodes();
+            let is_terminal = |node: &NodeRef| matches!(node, NodeRef::Processor(_));
+            assert!(nodes.iter().any(is_terminal), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_there_is_refused_with_names() {
+        let report = find("nowhere").expect_err("no such thing");
+        // Lines are broken at hyphens too.
+        let told: String = format!("{report:?}").split([' ', '\n', '│']).collect();
+        for (name, _) in all() {
+            assert!(told.contains(name), "{name}: {told}");
+        }
+    }
+}

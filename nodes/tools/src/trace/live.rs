@@ -1,0 +1,415 @@
+//! Tracing in a running lab: all routers watch, the network interface sends, all are asked.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use miette::miette;
+use phitwire::net::{Followed, Network, NodeRef, Peers, Runtime, Sightings};
+use phitwire::nic::{Operation, ProbeEnd, ProbeOutcome, ProbeSpec};
+use phitwire::time::Time;
+use phitwire::trace::Flow;
+use phitwire_nodes::control::{
+    self, Client, ClientError, NodeInfo, ProbeReport, Request, WatchedReport,
+};
+use phitwire_nodes::nearest::nearest;
+use phitwire_nodes::run_dir::LabDir;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{Ends, Teller, Trace, Unit, VERSION};
+use crate::description;
+
+/// How long routers watch at most, should nobody tell them to stop.
+const HOLD: Duration = Duration::from_secs(60);
+/// How long all routers together are waited for.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Between two looks at whether the answer is there.
+const LOOK: Duration = Duration::from_millis(1);
+/// How far the offsets of two processes' clocks may be off: a reader of clocks may be interrupted
+/// between two of them.
+const SLACK_PS: u64 = 2_000_000_000;
+/// The same while a host is overloaded: a process that stood still lets its own time catch up.
+const WIDE_SLACK_PS: u64 = 2_000_000_000_000;
+/// After the answer, for links to acknowledge the last packet.
+const SETTLE: Duration = Duration::from_millis(20);
+
+/// A network interface of a lab, by what tools and routers know it by.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    /// The node.
+    pub node: NodeRef,
+    /// The number by which others ask it.
+    pub number: u16,
+    /// The number that routers know.
+    pub routed: u32,
+}
+
+/// A running lab.
+pub struct Lab {
+    /// Its name.
+    pub name: String,
+    /// The network that it runs.
+    pub network: Box<dyn Network>,
+}
+
+impl Lab {
+    /// The lab of that name.
+    ///
+    /// # Errors
+    /// If it is not running, or its description cannot be read.
+    pub fn open(name: &str) -> miette::Result<Self> {
+        let dir = LabDir::new(name).map_err(|error| miette!("{error}"))?;
+        let file = dir.path().join("topology.toml");
+        if !file.exists() {
+            let others = phitwire_nodes::run_dir::labs();
+            return Err(match nearest(name, &others) {
+                Some(other) => miette!("lab `{name}` is not running: did you mean `{other}`?"),
+                None => miette!(
+                    "lab `{name}` is not running: {} is not there",
+                    file.display()
+                ),
+            });
+        }
+        Ok(Self {
+            name: name.to_owned(),
+            network: description::open(&file)?,
+        })
+    }
+
+    /// What a network interface is known by.
+    ///
+    /// # Errors
+    /// If there is no such one.
+    pub fn place(&self, nic: &str) -> miette::Result<Place> {
+        let place = place(&*self.network, nic)?;
+        // A spare one may have the number of another.
+        let info =
+            Client::connect(&self.name, nic).and_then(|mut client| client.ask(&Request::Info));
+        let info = info.ok().and_then(|info| NodeInfo::deserialize(info).ok());
+        Ok(match info.and_then(|info| info.processor) {
+            Some(number) if number != place.number => Place {
+                node: place.node,
+                number,
+                routed: number.into(),
+            },
+            _ => place,
+        })
+    }
+
+    /// Names of all routers.
+    pub fn routers(&self) -> Vec<(NodeRef, String)> {
+        let nodes = self.network.nodes().into_iter();
+        let routers = nodes.filter(|node| matches!(node, NodeRef::Chip(_)));
+        routers
+            .map(|node| (node, self.network.node_name(node).into_owned()))
+            .collect()
+    }
+
+    /// Waits until nobody else traces here: a router watches one flow at a time. Until what comes back
+    /// is dropped, nobody else does.
+    fn alone(&self) -> miette::Result<File> {
+        let dir = LabDir::new(&self.name).map_err(|error| miette!("{error}"))?;
+        // A directory that nobody else locks; so nothing is left of it, however this ends.
+        let locked = File::open(dir.path()).and_then(|held| held.lock().map(|()| held));
+        locked.map_err(|error| miette!("{}: {error}", dir.path().display()))
+    }
+
+    /// Asks all routers for the same.
+    fn ask_routers(&self, request: &Request) -> Vec<(NodeRef, String, Result<Value, ClientError>)> {
+        let routers = self.routers();
+        let names: Vec<String> = routers.iter().map(|(_, name)| name.clone()).collect();
+        let answers = control::ask_all(&self.name, &names, request, PATIENCE);
+        let all = routers.into_iter().zip(answers);
+        all.map(|((node, name), answer)| (node, name, answer))
+            .collect()
+    }
+}
+
+/// What a network interface of a network is known by, by the description alone.
+///
+/// # Errors
+/// If there is no such one.
+pub fn place(network: &dyn Network, nic: &str) -> miette::Result<Place> {
+    let node = find(network, nic)?;
+    if !matches!(node, NodeRef::Processor(_)) {
+        return Err(miette!(
+            "`{nic}` is a router: packets go from one network interface to another"
+        ));
+    }
+    let runtime = Runtime::new("trace", 1);
+    let made = network.device(nic, &runtime, Time::ZERO);
+    let mut device = made.map_err(|error| miette!("{nic}: {error}"))?;
+    let number = device.traffic().and_then(|traffic| traffic.number());
+    let number =
+        number.ok_or_else(|| miette!("`{nic}` has no number: nobody can ask it for anything"))?;
+    let probes = device
+        .need_probes()
+        .map_err(|error| miette!("{nic}: {error}"))?;
+    Ok(Place {
+        node,
+        number,
+        routed: probes.routed_number(),
+    })
+}
+
+/// The node of that name.
+///
+/// # Errors
+/// If there is none; with the nearest.
+pub fn find(network: &dyn Network, name: &str) -> miette::Result<NodeRef> {
+    let nodes = network.nodes();
+    let found = nodes.iter().find(|&&node| network.node_name(node) == name);
+    found.copied().ok_or_else(|| {
+        let network_name = network.name();
+        match nearest(name, &network.node_names()) {
+            Some(other) => miette!("{network_name} has no node `{name}`: did you mean `{other}`?"),
+            None => miette!("{network_name} has no node `{name}`"),
+        }
+    })
+}
+
+/// A probe in words.
+pub fn words(spec: &ProbeSpec) -> String {
+    match spec.op {
+        Operation::Put => format!("put of {} bytes", spec.bytes),
+        Operation::Get => format!("get of {} bytes", spec.bytes),
+        Operation::Amo => "amo of 8 bytes".to_owned(),
+    }
+}
+
+/// A probe that was sent, and how it ended, if it did in time.
+#[derive(Clone, Copy, Debug)]
+pub struct Sent {
+    /// What the network interface said when it sent it.
+    pub report: ProbeReport,
+    /// How it ended.
+    pub end: Option<ProbeEnd>,
+}
+
+/// Sends a probe and waits for its end, for so long at most, and until `is_over`.
+///
+/// # Errors
+/// If the network interface does not send it.
+pub fn send(
+    client: &mut Client,
+    nic: &str,
+    spec: &ProbeSpec,
+    limit: Duration,
+    is_over: &dyn Fn() -> bool,
+) -> miette::Result<Sent> {
+    let report = begin(client, nic, spec)?;
+    end(client, nic, report, limit, is_over)
+}
+
+/// Sends a probe.
+fn begin(client: &mut Client, nic: &str, spec: &ProbeSpec) -> miette::Result<ProbeReport> {
+    let answer = client.ask(&Request::Probe(spec.clone()));
+    let answer = answer.map_err(|error| miette!("{nic}: {error}"))?;
+    let malformed = |error| miette!("{nic}: the answer is malformed: {error}");
+    ProbeReport::deserialize(answer).map_err(malformed)
+}
+
+/// Waits for the end of a probe, for so long at most, and until `is_over`.
+fn end(
+    client: &mut Client,
+    nic: &str,
+    report: ProbeReport,
+    limit: Duration,
+    is_over: &dyn Fn() -> bool,
+) -> miette::Result<Sent> {
+    let malformed = |error| miette!("{nic}: the answer is malformed: {error}");
+    let number = report.probe.number;
+    let begun = Instant::now();
+    loop {
+        let answer = client.ask(&Request::ProbeEnded { number });
+        let answer = answer.map_err(|error| miette!("{nic}: {error}"))?;
+        if answer["pending"] != true {
+            let end = ProbeEnd::deserialize(answer).map_err(malformed)?;
+            return Ok(Sent {
+                report,
+                end: Some(end),
+            });
+        }
+        if begun.elapsed() >= limit || is_over() {
+            return Ok(Sent { report, end: None });
+        }
+        thread::sleep(LOOK);
+    }
+}
+
+/// Traces one probe from a network interface to another.
+///
+/// # Errors
+/// If the source cannot be asked. What routers do not answer is told in the trace.
+pub fn trace(
+    lab: &Lab,
+    (from, to): (&str, &str),
+    spec: &ProbeSpec,
+    limit: Duration,
+) -> miette::Result<Trace> {
+    let (source, target) = (lab.place(from)?, lab.place(to)?);
+    let spec = ProbeSpec {
+        to: target.number,
+        ..spec.clone()
+    };
+    let connected = Client::connect(&lab.name, from);
+    let mut client = connected.map_err(|error| miette!("{error}"))?;
+    let flow = Flow {
+        from: source.routed,
+        to: target.routed,
+    };
+    let _alone = lab.alone()?;
+    let hold_ms = (HOLD + limit).as_millis() as u64;
+    let mut notes = Vec::new();
+    for (_, name, answer) in lab.ask_routers(&Request::Watch { flow, hold_ms }) {
+        if let Err(error) = answer {
+            notes.push(format!("{name} watches nothing: {error}"));
+        }
+    }
+    let sent = begin(&mut client, from, &spec).and_then(|report| {
+        // Soon, before other packets between the two push it out.
+        let identity = report.probe.identity;
+        lab.ask_routers(&Request::Want { identity });
+        let sent = end(&mut client, from, report, limit, &|| false)?;
+        thread::sleep(SETTLE);
+        Ok(sent)
+    });
+    let identity = sent.as_ref().ok().map(|sent| sent.report.probe.identity);
+    let answers = lab.ask_routers(&Request::Watched { identity });
+    lab.ask_routers(&Request::Unwatch);
+    let sent = sent?;
+    let seen = sightings(answers, sent.report.clock_offset_ns, &mut notes);
+    let assembled = |slack_ps| {
+        told(
+            lab,
+            (from, to),
+            (source, target),
+            &spec,
+            (&sent, &seen),
+            (slack_ps, notes.clone()),
+        )
+    };
+    let trace = assembled(SLACK_PS);
+    if trace.ways.len() == 2 && !trace.ways.iter().all(|way| way.delivered) {
+        let wide = assembled(WIDE_SLACK_PS);
+        if wide.ways.iter().all(|way| way.delivered) {
+            return Ok(wide);
+        }
+    }
+    Ok(trace)
+}
+
+/// What routers have written down, by the clock of the source.
+fn sightings(
+    answers: Vec<(NodeRef, String, Result<Value, ClientError>)>,
+    offset_ns: i64,
+    notes: &mut Vec<String>,
+) -> Sightings {
+    let mut seen = BTreeMap::new();
+    for (node, name, answer) in answers {
+        let Ok(answer) = answer else { continue };
+        let Ok(report) = WatchedReport::deserialize(answer) else {
+            notes.push(format!("{name}: its answer is malformed"));
+            continue;
+        };
+        if report.watched.dropped > 0 {
+            let dropped = report.watched.dropped;
+            notes.push(format!(
+                "{name} has forgotten {dropped} packets of other traffic between the two"
+            ));
+        }
+        let by_ps = (report.clock_offset_ns - offset_ns).saturating_mul(1_000);
+        let passages = report.watched.passages.into_iter();
+        seen.insert(
+            node,
+            passages.map(|passage| passage.shifted(by_ps)).collect(),
+        );
+    }
+    seen
+}
+
+fn told(
+    lab: &Lab,
+    (from, to): (&str, &str),
+    (source, target): (Place, Place),
+    spec: &ProbeSpec,
+    (sent, seen): (&Sent, &Sightings),
+    (slack_ps, mut notes): (u64, Vec<String>),
+) -> Trace {
+    let network = &*lab.network;
+    let peers = Peers::of(network);
+    let teller = Teller {
+        network,
+        peers: &peers,
+        seen,
+        unit: Unit::NS,
+        zero_ps: sent.report.sent_ps,
+    };
+    let identity = sent.report.probe.identity;
+    let request = Followed {
+        from: source.node,
+        to: target.node,
+        response: false,
+        identity,
+        not_before_ps: sent.report.sent_ps,
+        slack_ps,
+    };
+    let ended = sent.end.filter(|end| end.outcome != ProbeOutcome::TimedOut);
+    let mut ends = Ends {
+        began_ps: Some(sent.report.sent_ps),
+        came_ps: None,
+        has_come: ended.is_some(),
+    };
+    let (mut there, last_ps) = teller.tell(request, ends);
+    let response = Followed {
+        from: target.node,
+        to: source.node,
+        response: true,
+        not_before_ps: last_ps.unwrap_or(sent.report.sent_ps),
+        ..request
+    };
+    let back = Ends {
+        began_ps: None,
+        came_ps: ended.map(|end| end.ended_ps),
+        has_come: false,
+    };
+    let (back, _) = teller.tell(response, back);
+    if !there.delivered && !back.hops.is_empty() {
+        // Whoever has answered was reached.
+        ends.has_come = true;
+        there = teller.tell(request, ends).0;
+    }
+    let mut ways = vec![there];
+    if ways[0].delivered || sent.end.is_some() {
+        if back.hops.is_empty() && ended.is_some() {
+            notes.push("the answer has come, and no router has seen it by itself: one packet may answer several requests".to_owned());
+        }
+        ways.push(back);
+    }
+    Trace {
+        version: VERSION,
+        source: format!("lab {}", lab.name),
+        unit: Unit::NS,
+        from: from.to_owned(),
+        to: to.to_owned(),
+        operation: words(spec),
+        identity,
+        outcome: outcome(sent.end).to_owned(),
+        ended: sent.end.map(|end| teller.at(end.ended_ps)),
+        ways,
+        notes,
+    }
+}
+
+/// How a probe ended, in words.
+fn outcome(end: Option<ProbeEnd>) -> &'static str {
+    match end.map(|end| end.outcome) {
+        Some(ProbeOutcome::Done) => "done",
+        Some(ProbeOutcome::Refused) => "refused",
+        Some(ProbeOutcome::Damaged) => "damaged",
+        Some(ProbeOutcome::TimedOut) => "timed out",
+        None => "no answer yet",
+    }
+}

@@ -1,0 +1,260 @@
+//! What has happened between two samples.
+
+use std::collections::BTreeMap;
+
+use phitwire_nodes::control::LinkReport;
+use serde::{Deserialize, Serialize};
+
+use super::sample::{NodeSample, Sample};
+
+/// Kinds of events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EventKind {
+    /// A node does not answer any more.
+    NodeSilent,
+    /// A node answers again.
+    NodeBack,
+    /// A node runs in another process than before.
+    NodeRestarted,
+    /// A link is not up any more.
+    LinkDown,
+    /// A link is up again.
+    LinkUp,
+    /// A link that is up has fewer lanes than before.
+    LaneLost,
+    /// A link that is up has more lanes than before.
+    LaneBack,
+    /// A router has other route tables than before.
+    Reroute,
+    /// Somebody has broken or mended something on purpose.
+    FaultInjected,
+    /// A queueing discipline such as netem stands behind a port now.
+    Impaired,
+    /// It does not any more.
+    ImpairmentGone,
+    /// A run of messages has begun at a network interface.
+    TrafficStarted,
+    /// A run of messages has ended at a network interface.
+    TrafficDone,
+}
+
+impl EventKind {
+    /// Its name, as it is written.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::NodeSilent => "node-silent",
+            Self::NodeBack => "node-back",
+            Self::NodeRestarted => "node-restarted",
+            Self::LinkDown => "link-down",
+            Self::LinkUp => "link-up",
+            Self::LaneLost => "lane-lost",
+            Self::LaneBack => "lane-back",
+            Self::Reroute => "reroute",
+            Self::FaultInjected => "fault-injected",
+            Self::Impaired => "impaired",
+            Self::ImpairmentGone => "impairment-gone",
+            Self::TrafficStarted => "traffic-started",
+            Self::TrafficDone => "traffic-done",
+        }
+    }
+}
+
+/// Something that has happened in a lab.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LabEvent {
+    /// When it was noticed: milliseconds since 1970, UTC.
+    pub at_ms: u64,
+    /// At which node.
+    pub node: String,
+    /// At which of its ports, if it is about a link.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<u8>,
+    /// The number of that link in the topology.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<u16>,
+    /// What kind of thing it is.
+    pub kind: EventKind,
+    /// What has happened, in words.
+    pub text: String,
+}
+
+/// What has happened between two samples of one lab, in the order of the nodes. Both ends of a link
+/// tell what they have noticed.
+pub fn events(before: &Sample, after: &Sample) -> Vec<LabEvent> {
+    Chronicle::default().tell(before, after)
+}
+
+/// Tells what has happened from each sample to the next. What happens to a node while it is silent is told
+/// when it answers again: it is compared with how it stood before.
+#[derive(Debug, Default)]
+pub struct Chronicle {
+    /// How nodes that are silent stood when they last answered.
+    heard: BTreeMap<String, NodeSample>,
+}
+
+impl Chronicle {
+    /// What has happened between two samples of the same network, the later of which is the earlier one
+    /// the next time.
+    pub fn tell(&mut self, before: &Sample, after: &Sample) -> Vec<LabEvent> {
+        let mut events = Vec::new();
+        for node in &after.nodes {
+            let Some(earlier) = before.node(&node.name) else {
+                continue;
+            };
+            if node.silent.is_some() && earlier.silent.is_none() {
+                self.heard.insert(node.name.clone(), earlier.clone());
+            }
+            let mut teller = Teller {
+                at_ms: after.at_ms,
+                node,
+                events: &mut events,
+            };
+            if teller.answers(earlier) {
+                let heard = self.heard.remove(&node.name);
+                teller.compare(heard.as_ref().unwrap_or(earlier));
+            }
+        }
+        events
+    }
+}
+
+/// Tells what one node has been through.
+struct Teller<'a> {
+    at_ms: u64,
+    node: &'a NodeSample,
+    events: &'a mut Vec<LabEvent>,
+}
+
+impl Teller<'_> {
+    fn tell(&mut self, kind: EventKind, link: Option<&LinkReport>, text: impl Into<String>) {
+        self.events.push(LabEvent {
+            at_ms: self.at_ms,
+            node: self.node.name.clone(),
+            port: link.map(|link| link.port),
+            link: link.map(|link| link.link),
+            kind,
+            text: text.into(),
+        });
+    }
+
+    /// Whether it answers now, which is told if it has changed.
+    fn answers(&mut self, earlier: &NodeSample) -> bool {
+        match (&earlier.silent, &self.node.silent) {
+            (None, Some(why)) => self.tell(EventKind::NodeSilent, None, why),
+            (Some(_), None) => self.tell(EventKind::NodeBack, None, "it answers again"),
+            (Some(_), Some(_)) | (None, None) => {}
+        }
+        self.node.silent.is_none()
+    }
+
+    /// Compares it with how it stood when it last answered, or with nothing.
+    fn compare(&mut self, earlier: &NodeSample) {
+        let restarted = matches!((earlier.pid, self.node.pid), (Some(a), Some(b)) if a != b);
+        if restarted {
+            let text = format!("it runs as process {}", self.node.pid.unwrap_or(0));
+            self.tell(EventKind::NodeRestarted, None, text);
+        }
+        for link in &self.node.links {
+            if let Some(before) = earlier.link(link.port) {
+                self.compare_links(before, link);
+            }
+        }
+        self.compare_routing(earlier);
+        if !restarted && earlier.silent.is_none() {
+            self.compare_faults(earlier);
+        }
+        self.compare_traffic(earlier);
+    }
+
+    fn compare_links(&mut self, before: &LinkReport, link: &LinkReport) {
+        if before.impaired != link.impaired {
+            let (kind, words) = match link.impaired {
+                true => (EventKind::Impaired, "the kernel impairs what is sent"),
+                false => (EventKind::ImpairmentGone, "the kernel impairs it no more"),
+            };
+            self.tell(kind, Some(link), format!("to {}: {words}", link.peer));
+        }
+        match (before.up, link.up) {
+            (true, false) => {
+                let why = link.why.as_deref().unwrap_or("nobody knows why");
+                let text = format!("to {}: {}: {why}", link.peer, link.state);
+                self.tell(EventKind::LinkDown, Some(link), text);
+            }
+            (false, true) => {
+                let text = format!("to {}: it is up", link.peer);
+                self.tell(EventKind::LinkUp, Some(link), text);
+            }
+            (true, true) => {
+                let lanes = [
+                    ("received on", before.rx_lanes, link.rx_lanes),
+                    ("sent on", before.tx_lanes, link.tx_lanes),
+                ];
+                for (what, old, new) in lanes {
+                    let kind = match new.cmp(&old) {
+                        std::cmp::Ordering::Less => EventKind::LaneLost,
+                        std::cmp::Ordering::Greater => EventKind::LaneBack,
+                        std::cmp::Ordering::Equal => continue,
+                    };
+                    let text = format!("to {}: {new} lanes {what}, {old} before", link.peer);
+                    self.tell(kind, Some(link), text);
+                }
+            }
+            (false, false) => {}
+        }
+    }
+
+    fn compare_routing(&mut self, earlier: &NodeSample) {
+        if let (Some(before), Some(now)) = (&earlier.routing, &self.node.routing)
+            && before.digest != now.digest
+        {
+            self.tell(EventKind::Reroute, None, "it has other route tables");
+        }
+    }
+
+    fn compare_faults(&mut self, earlier: &NodeSample) {
+        for (name, &value) in &self.node.counters {
+            let Some((port, fault)) = fault_counter(name) else {
+                continue;
+            };
+            let times = value.saturating_sub(earlier.counter(name));
+            if times > 0 {
+                let link = self.node.link(port);
+                let peer = link.map_or("", |link| &link.peer);
+                let mut text = format!("to {peer}: {fault}");
+                if times > 1 {
+                    text.push_str(&format!(", {times} times"));
+                }
+                self.tell(EventKind::FaultInjected, link, text);
+            }
+        }
+    }
+
+    fn compare_traffic(&mut self, earlier: &NodeSample) {
+        let Some(now) = &self.node.traffic else {
+            return;
+        };
+        let before = earlier.traffic.as_ref();
+        let known = before.is_some_and(|before| before.run == now.run);
+        let was_going = known && before.is_some_and(|before| before.phase != Default::default());
+        let goes = now.phase != Default::default();
+        if !known && now.run != 0 {
+            let text = format!("run {} of {} bytes", now.run, now.size);
+            self.tell(EventKind::TrafficStarted, None, text);
+        }
+        if !goes && (was_going || !known) && now.run != 0 {
+            let text = format!(
+                "run {}: {} messages answered, {} timed out",
+                now.run, now.acknowledged, now.timed_out
+            );
+            self.tell(EventKind::TrafficDone, None, text);
+        }
+    }
+}
+
+/// The port and the fault of a counter of commanded faults: `portN.fault_KIND`.
+fn fault_counter(name: &str) -> Option<(u8, String)> {
+    let (port, counter) = name.strip_prefix("port")?.split_once('.')?;
+    let fault = counter.strip_prefix("fault_")?.replace('_', "-");
+    Some((port.parse().ok()?, fault))
+}

@@ -1,0 +1,170 @@
+//! How much has happened between two samples, per second.
+
+use phitwire::net::{End, Network, NodeRef};
+use phitwire_nodes::control::LinkReport;
+use serde::{Deserialize, Serialize};
+
+use super::sample::{NodeSample, Sample};
+
+/// Rates of all links and nodes of a lab.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Rates {
+    /// Seconds between the two samples.
+    pub seconds: f64,
+    /// By the link's number in the topology.
+    pub links: Vec<LinkRates>,
+    /// In the order of the samples.
+    pub nodes: Vec<NodeRates>,
+}
+
+/// Rates of a link.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LinkRates {
+    /// Its number in the topology.
+    pub link: usize,
+    /// From its end A to its end B, and back.
+    pub directions: [DirectionRates; 2],
+}
+
+/// Rates of one direction of a link. What nobody counted, because an end is silent or was started
+/// again, is zero.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DirectionRates {
+    /// The sending node.
+    pub from: String,
+    /// Its port.
+    pub from_port: u8,
+    /// The receiving node.
+    pub to: String,
+    /// Its port.
+    pub to_port: u8,
+    /// Frames per second: as sent, or as received where the sender is silent.
+    pub frames: f64,
+    /// Packets, or sets, sent again per second.
+    pub resent: f64,
+    /// Packets, or sets, that came with a wrong check, per second.
+    pub bad_checks: f64,
+    /// `frames`, as a share of those of the busiest direction of the lab at that time: what a
+    /// wire could carry, nobody knows.
+    pub share: f64,
+}
+
+/// Rates of a node.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct NodeRates {
+    /// Its name.
+    pub node: String,
+    /// Bytes of frames sent per second, without the headers that carry them.
+    pub bytes_sent: f64,
+    /// Bytes of frames received per second.
+    pub bytes_received: f64,
+    /// Messages of the latest traffic run that were answered, per second.
+    pub acknowledged: f64,
+    /// Messages of that run that were sent, per second.
+    pub sent: f64,
+}
+
+impl Rates {
+    /// The rates between two samples of a lab that runs `network`; all zero if no time is between
+    /// them.
+    pub fn between(network: &dyn Network, before: &Sample, after: &Sample) -> Self {
+        let seconds = after.at_ms.saturating_sub(before.at_ms) as f64 / 1e3;
+        let pair = |name: &str| Some((before.node(name)?, after.node(name)?));
+        let names = |node: NodeRef| network.node_name(node).into_owned();
+        let mut links: Vec<LinkRates> = (0..network.link_count())
+            .map(|link| {
+                let (a, b) = network.ends(link);
+                let ends = [a, b].map(|end| Watched::new(names(end.node), end, &pair));
+                let [a, b] = &ends;
+                let directions = [(a, b), (b, a)].map(|(from, to)| from.towards(to, seconds));
+                LinkRates { link, directions }
+            })
+            .collect();
+        let all = || links.iter().flat_map(|link| &link.directions);
+        let most = all().map(|way| way.frames).fold(0.0, f64::max);
+        if most > 0.0 {
+            for way in links.iter_mut().flat_map(|link| &mut link.directions) {
+                way.share = way.frames / most;
+            }
+        }
+        let nodes = after.nodes.iter();
+        let nodes = nodes.map(|node| node_rates(before.node(&node.name), node, seconds));
+        Self {
+            seconds,
+            nodes: nodes.collect(),
+            links,
+        }
+    }
+}
+
+/// An end of a link, before and after.
+struct Watched<'a> {
+    name: String,
+    port: u8,
+    reports: Option<(&'a LinkReport, &'a LinkReport)>,
+}
+
+impl<'a> Watched<'a> {
+    fn new(
+        name: String,
+        end: End,
+        pair: &impl Fn(&str) -> Option<(&'a NodeSample, &'a NodeSample)>,
+    ) -> Self {
+        let nodes = pair(&name).filter(|(before, after)| before.pid == after.pid);
+        let reports =
+            nodes.and_then(|(before, after)| Some((before.link(end.port)?, after.link(end.port)?)));
+        Self {
+            name,
+            port: end.port,
+            reports,
+        }
+    }
+
+    fn rate(&self, count: impl Fn(&LinkReport) -> u64, seconds: f64) -> Option<f64> {
+        let (before, after) = self.reports?;
+        Some(per_second(count(before), count(after), seconds))
+    }
+
+    fn towards(&self, to: &Self, seconds: f64) -> DirectionRates {
+        let sent = self.rate(|link| link.frames_sent, seconds);
+        let received = || to.rate(|link| link.frames_received, seconds);
+        DirectionRates {
+            from: self.name.clone(),
+            from_port: self.port,
+            to: to.name.clone(),
+            to_port: to.port,
+            frames: sent.or_else(received).unwrap_or(0.0),
+            resent: self.rate(|link| link.resent, seconds).unwrap_or(0.0),
+            bad_checks: to.rate(|link| link.bad_checks, seconds).unwrap_or(0.0),
+            share: 0.0,
+        }
+    }
+}
+
+fn node_rates(before: Option<&NodeSample>, after: &NodeSample, seconds: f64) -> NodeRates {
+    let mut rates = NodeRates {
+        node: after.name.clone(),
+        ..NodeRates::default()
+    };
+    let Some(before) = before.filter(|before| before.pid == after.pid) else {
+        return rates;
+    };
+    let counter = |name| per_second(before.counter(name), after.counter(name), seconds);
+    rates.bytes_sent = counter("io.bytes_sent");
+    rates.bytes_received = counter("io.bytes_received");
+    if let (Some(old), Some(new)) = (&before.traffic, &after.traffic)
+        && old.run == new.run
+    {
+        rates.acknowledged = per_second(old.acknowledged, new.acknowledged, seconds);
+        rates.sent = per_second(old.sent, new.sent, seconds);
+    }
+    rates
+}
+
+/// Of a counter that began again, nothing is known.
+fn per_second(before: u64, after: u64, seconds: f64) -> f64 {
+    match seconds > 0.0 {
+        true => after.saturating_sub(before) as f64 / seconds,
+        false => 0.0,
+    }
+}

@@ -1,0 +1,33 @@
+//! Partitions in threads of their own.
+
+use phitwire::catalogue::Given;
+use phitwire::machine::{self, MACHINES};
+use phitwire::sim::direct::{Config, Executor, Links, Report, Serial, Warmup};
+use phitwire_tools::sim::Threads;
+
+/// A run of the network of that name.
+fn run(name: &str, threads: usize, executor: &mut dyn Executor) -> Report {
+    let network = machine::generate(name).expect("a name").expect("a network");
+    let mut machines = MACHINES.iter().filter_map(|machine| machine.simulation);
+    let simulation = machines.find(|simulation| (simulation.is_of)(&*network));
+    let chosen = (simulation.expect("its machine").choose)(&Given::default());
+    let config = Config {
+        warmup: Warmup::Cycles(500),
+        measure_cycles: 1_000,
+        ..Config::default()
+    };
+    let one = &chosen.expect("the defaults")[0];
+    let built = one.build(&*network, &config, Links::Direct, threads, executor);
+    built.expect("a network").run(executor, &mut |_| {})
+}
+
+#[test]
+fn threads_change_nothing() {
+    for (name, packets) in [("r2-96", 1_000), ("aries-3x2x2x2:2", 500)] {
+        let alone = run(name, 1, &mut Serial);
+        assert!(alone.packets > packets && alone.violations.is_empty());
+        for threads in [2, 3] {
+            assert_eq!(run(name, threads, &mut Threads), alone);
+        }
+    }
+}
