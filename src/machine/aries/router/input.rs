@@ -410,10 +410,18 @@ impl<I: Items> Tiles<I> {
         }
         // The tile behind the one taken last comes first, so that ties go round.
         let turn = self.netlink.next_turn();
-        (0..PAIR_TILES)
-            .map(|i| first + (turn + i) % PAIR_TILES)
-            .min_by_key(|&tile| self.loads.committed(tile))
-            .unwrap_or(first)
+        let (mut best, mut least) = (first, u16::MAX);
+        for i in 0..PAIR_TILES {
+            let tile = first + (turn + i) % PAIR_TILES;
+            let waiting = self.loads.committed(tile);
+            if waiting < least {
+                (best, least) = (tile, waiting);
+            }
+            if least == 0 {
+                break;
+            }
+        }
+        best
     }
 
     #[inline]

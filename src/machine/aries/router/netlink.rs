@@ -97,6 +97,10 @@ pub(super) struct Netlink {
     pub(super) busy: [u8; 2],
     /// Processor tiles (0 to 7) whose output queue has something to take.
     outputs_filled: u8,
+    /// Whether a virtual channel of a NIC may wait for room in a tile.
+    some_stalled: bool,
+    /// The first slot of `Pace::NIC` in this cycle, and the first in the next.
+    slots: [u64; 2],
     turn: u8,
 }
 
@@ -133,6 +137,8 @@ impl Netlink {
             outputs_active: 0,
             busy: [0; 2],
             outputs_filled: 0,
+            some_stalled: false,
+            slots: [0; 2],
             turn: 0,
         }
     }
@@ -147,6 +153,18 @@ impl Netlink {
     #[inline]
     pub(super) const fn pending_inputs(&self) -> u8 {
         self.inputs_active & !self.busy[0]
+    }
+
+    /// Takes over which slots `cycle` has.
+    #[inline]
+    pub(super) fn begin_cycle(&mut self, cycle: u64) {
+        self.slots = [cycle, cycle + 1].map(|cycle| Pace::NIC.before(cycle));
+    }
+
+    /// The first slot that is free from (`way` 0) or to (1) a NIC, of this cycle or a later one.
+    #[inline]
+    fn next_slot(&self, way: usize, nic: usize) -> u64 {
+        self.free[way][below::<NICS>(nic)].max(self.slots[0])
     }
 
     /// A number that goes round, for ties.
@@ -214,6 +232,9 @@ impl Netlink {
     /// Something that NICs of a tile's pair may wait for has happened.
     #[inline]
     fn wake_stalled(&mut self, tile: usize) {
+        if !self.some_stalled {
+            return;
+        }
         let first = tile / PAIR_TILES * 2;
         for nic in first..first + 2 {
             let stalled = self.nics[nic].stalled;
@@ -221,6 +242,7 @@ impl Netlink {
                 self.wake(nic, stalled);
             }
         }
+        self.some_stalled = self.nics.iter().any(|nic| nic.stalled != 0);
     }
 
     /// Whether the other NIC of the pair takes precedence over `nic` and may have a packet to begin
@@ -250,6 +272,9 @@ impl Netlink {
             let input = &self.inputs[tile % PROCESSOR_TILES];
             if input.load() < least && can(input) {
                 (best, least) = (Some(tile), input.load());
+            }
+            if least == 0 {
+                break;
             }
         }
         best
@@ -324,8 +349,7 @@ impl<I: Items> Tiles<I> {
     fn move_in_turns<P: Ports>(&mut self, mut nic: usize, io: &mut P) {
         let mut idle = 0;
         while idle < 2 {
-            let start = Pace::NIC.before(self.cycle);
-            let before = self.netlink.free[0][below::<NICS>(nic)].max(start);
+            let before = self.netlink.next_slot(0, nic);
             if self.netlink.pending_inputs() & 1 << nic != 0 {
                 self.move_from(nic, true, io);
             }
@@ -339,8 +363,8 @@ impl<I: Items> Tiles<I> {
     /// way for the other NIC of its pair.
     fn move_from<P: Ports>(&mut self, nic: usize, makes_way: bool, io: &mut P) -> bool {
         let nic = below::<NICS>(nic);
-        let mut slot = self.netlink.free[0][nic].max(Pace::NIC.before(self.cycle));
-        let end = Pace::NIC.before(self.cycle + 1);
+        let mut slot = self.netlink.next_slot(0, nic);
+        let end = self.netlink.slots[1];
         let mut held = 0;
         while slot < end {
             let NicInput {
@@ -489,6 +513,7 @@ impl<I: Items> Tiles<I> {
         let Some(tile) = netlink.input_tile(nic, half, hash) else {
             self.counters.netlink_stalls += 1;
             netlink.nics[nic].stalled |= 1 << vc;
+            netlink.some_stalled = true;
             return None;
         };
         netlink.first[nic / 2][half] = (nic ^ 1) as u8;

@@ -389,6 +389,7 @@ impl<I: Items> Tiles<I> {
         let now = self.cycle;
         self.counters.executed_cycles += 1;
         io.begin_cycle(now);
+        self.netlink.begin_cycle(now);
         self.deliver(now);
         self.look_at_links(io);
         if I::TIMED {

@@ -1,7 +1,6 @@
 //! Netlink towards the NICs.
 
 use super::super::grain::Items;
-use super::super::pace::Pace;
 use super::super::pipeline::{FIRST_PROCESSOR_TILE, NETLINK_OUTPUT_FLITS, PAIR_TILES};
 use super::super::pool::{Item, Pool};
 use super::super::tiles::{Ports, Tiles};
@@ -109,14 +108,11 @@ impl<I: Items> Tiles<I> {
     /// Lets every NIC use its slots of the cycle to take flits from the processor tiles of its pair.
     pub(in super::super) fn netlink_output_stage<P: Ports>(&mut self, io: &mut P) {
         let mut pending = self.netlink.outputs_active & !self.netlink.busy[1];
-        let (start, end) = (
-            Pace::NIC.before(self.cycle),
-            Pace::NIC.before(self.cycle + 1),
-        );
+        let end = self.netlink.slots[1];
         while pending != 0 {
             let nic = below::<NICS>(pending.trailing_zeros() as usize);
             pending &= pending - 1;
-            let mut slot = self.netlink.free[1][nic].max(start);
+            let mut slot = self.netlink.next_slot(1, nic);
             while slot < end {
                 match self.move_to_nic(nic, slot, io) {
                     Some(next) => slot = next,
@@ -175,10 +171,9 @@ impl<I: Items> Tiles<I> {
         }
         let head = item.slot;
         let nic = first / PAIR_TILES * 2 + head.nic() % 2;
-        let start = Pace::NIC.before(self.cycle);
-        let slot = self.netlink.free[1][nic].max(start);
+        let slot = self.netlink.next_slot(1, nic);
         let port = FIRST_NIC_PORT + nic;
-        let takes = slot < Pace::NIC.before(self.cycle + 1)
+        let takes = slot < self.netlink.slots[1]
             && (io.can_begin(port, head.vc(), head.length().into()) || !io.is_active(port));
         takes.then_some((nic, slot))
     }
