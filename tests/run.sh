@@ -171,7 +171,22 @@ check() {
         docs) RUSTDOCFLAGS='-D warnings' phw_as_cargo_user "${@:2}" cargo doc --workspace --no-deps --locked ;;
         cargo) phw_as_cargo_user "${@:2}" "${cargo_test[@]}" --no-run ;;
         walls) "${@:2}" tests/walls.sh ;;
+        virtual) virtual_tests "${@:2}" ;;
     esac
+}
+
+# The tests that know no time but the virtual one, which are as right beside others with next to no processor: what their
+# binaries print, and their status, goes to where runner.sh finds it. Each runs in the directory of its package.
+tested=$scratch/tested
+virtual_tests() {
+    local binary at status
+    ! phw_cargo_user >/dev/null || return 0
+    mkdir -- "$tested"
+    while read -r binary; do
+        at=$tested/${binary##*/} status=0
+        "$@" "$binary" >"$at.out" 2>"$at.err" || status=$?
+        printf '%s\n' "$status" >"$at.status"
+    done < <(sed -nE 's/^ *Executable (unittests src\/lib\.rs|tests\/virtual_time\/main\.rs) \((.*\/(phitwire|virtual_time)-[0-9a-f]+)\)$/\2/p' "$scratch/cargo.log")
 }
 
 # checked PART: the same, or what it came to beside other tests.
@@ -193,6 +208,7 @@ start_checks() {
 checks() {
     local part pid status
     trap 'pkill -TERM -P "$pid"; kill -TERM "$pid" 2>/dev/null; wait "$pid"; exit 143' TERM
+    [[ " ${deferred[*]} " != *" cargo "* ]] || deferred+=(virtual)
     for part in walls "${deferred[@]}"; do
         # shellcheck disable=SC2016  # expanded there
         check "$part" setsid bash -c '{ echo 19 >/proc/self/autogroup; renice -n 19 -p "$$"; } >/dev/null 2>&1; exec "$@"' \
@@ -203,7 +219,7 @@ checks() {
     done
 }
 
-# The tests of the nodes make network namespaces. Where cargo does not run as root, each of their binaries runs in
+# The tests of the nodes make network namespaces. Where cargo does not run as root, runner.sh runs each of their binaries in
 # rootless.sh; where that is forbidden, those tests say that they are skipped, and why. That it fails otherwise is a failure
 # here, lest they be skipped for that. All packages are built as one: some at a time would have other features of the same
 # libraries, and build these again.
@@ -216,10 +232,8 @@ cargo_tests() {
     else
         status=$PHW_SKIP
     fi
-    if (( status == 0 )); then
-        host=$(phw_cargo -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_')
-        export "CARGO_TARGET_${host}_RUNNER=$PHW_ROOT/tests/runner.sh"
-    fi
+    host=$(phw_cargo -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_')
+    export "CARGO_TARGET_${host}_RUNNER=$PHW_ROOT/tests/runner.sh $status $tested"
     phw_as_cargo_user "${cargo_test[@]}"
 }
 
@@ -227,6 +241,7 @@ cargo_tests() {
 part_cargo() {
     local status=0 before=$failed
     checked cargo >"$scratch/cargo.err" 2>&1 || status=$?
+    [[ -z $checks_pid ]] || checked virtual >/dev/null || true
     if (( status == 0 )); then
         (cargo_tests) >"$scratch/cargo.out" 2>"$scratch/cargo.err" || status=$?
     else

@@ -1,6 +1,14 @@
 #!/usr/bin/env bash
-# runner.sh TEST ARGUMENTS...: runs a test binary of cargo's that is not root's. Those of the nodes make network namespaces,
-# and so run in rootless.sh, which is told not to build anything. Cargo begins each in the directory of its package.
+# runner.sh STATUS DIR TEST ARGUMENTS...: runs a test binary of cargo's, in the directory of its package, where cargo begins
+# each. What came out of it before lies in DIR, and is told instead. Those of the nodes make network namespaces, and run in
+# rootless.sh, which is told not to build anything, if STATUS is 0.
 scripts="$(dirname -- "${BASH_SOURCE[0]}")/../netns-scripts"
-[[ ${PWD##*/} != nodes ]] || exec env PHITWIRE_BIN_DIR=none "$scripts/rootless.sh" "$@"
+rootless=$1 before=$2/${3##*/}
+shift 2
+if [[ $# == 1 && -s $before.status ]]; then
+    cat -- "$before.out"
+    cat -- "$before.err" >&2
+    exit "$(<"$before.status")"
+fi
+[[ $rootless != 0 || ${PWD##*/} != nodes ]] || exec env PHITWIRE_BIN_DIR=none "$scripts/rootless.sh" "$@"
 exec "$@"

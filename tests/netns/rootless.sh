@@ -34,7 +34,7 @@ for how in "" "${as[*]}"; do
     check "a command needs no binaries${how:+, as an ordinary user}" env $how PHITWIRE_BIN_DIR=none "$PHW_SCRIPTS/rootless.sh" true
     # shellcheck disable=SC2086  # words
     check "nor do tests of cargo${how:+, as an ordinary user}" \
-        env -C "$PHW_ROOT/nodes" $how ../tests/runner.sh ip link add p0 type veth peer name p1
+        env -C "$PHW_ROOT/nodes" $how ../tests/runner.sh 0 none ip link add p0 type veth peer name p1
     [[ -n ${as[0]:-} ]] || break
 done
 check_fails "a lab without binaries misses them by name" "PHITWIRE_BIN_DIR: there is no phitwire in /nowhere" \

@@ -288,7 +288,7 @@ fn steps_of(buffered: bool, depth: u32, seed: u64) -> (Vec<String>, u64, u64) {
 /// and die.
 #[test]
 fn to_pass_without_buffers_is_to_pass_through_them() {
-    for (depth, seed) in [(32, 1), (14, 2), (14, 3), (300, 4)] {
+    for (depth, seed) in [(14, 2), (300, 4)] {
         let (direct, alone, forwarded) = steps_of(false, depth, seed);
         let (buffered, of_buffered, _) = steps_of(true, depth, seed);
         for (step, (direct, buffered)) in direct.iter().zip(&buffered).enumerate() {
