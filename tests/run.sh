@@ -11,8 +11,8 @@
 #   netem       all machines under real tc netem, in user-mode Linux where this kernel has none; with --long also ip.sh
 # A file of tests/netns may be named instead of a part: tests/run.sh tests/netns/cut.sh
 # One build, with debug assertions and overflow checks, serves both cargo's tests and the processes of labs.
-# Namespace tests leave processors idle: clippy, docs and the other cargo builds, where wanted, run beside them and are
-# reported after them; netem runs beside netns, too, and scripts are checked beside the first build.
+# Namespace tests leave processors idle: clippy, docs, the build of cargo's tests and those of them that know only virtual
+# time, where wanted, run beside them and are reported after them; netem runs beside netns, too, and scripts are checked beside the first build.
 #
 # --long (or PHITWIRE_LONG=1) adds repetitions: the loss test for 60 s per link kind, all machines under every netem
 # impairment on both kinds of links, attacks on both machines on both kinds of links with four times the frames, MPI
@@ -175,8 +175,8 @@ check() {
     esac
 }
 
-# The tests that know no time but the virtual one, which are as right beside others with next to no processor: what their
-# binaries print, and their status, goes to where runner.sh finds it. Each runs in the directory of its package.
+# Tests in virtual time give the same results with hardly any processor time. Their output and status go to where runner.sh
+# finds them. Both binaries are of the root package, whose directory this is.
 tested=$scratch/tested
 virtual_tests() {
     local binary at status
@@ -184,7 +184,7 @@ virtual_tests() {
     mkdir -- "$tested"
     while read -r binary; do
         at=$tested/${binary##*/} status=0
-        "$@" "$binary" >"$at.out" 2>"$at.err" || status=$?
+        "$@" "$binary" </dev/null >"$at.out" 2>"$at.err" || status=$?
         printf '%s\n' "$status" >"$at.status"
     done < <(sed -nE 's/^ *Executable (unittests src\/lib\.rs|tests\/virtual_time\/main\.rs) \((.*\/(phitwire|virtual_time)-[0-9a-f]+)\)$/\2/p' "$scratch/cargo.log")
 }
@@ -207,7 +207,8 @@ start_checks() {
 }
 checks() {
     local part pid status
-    trap 'pkill -TERM -P "$pid"; kill -TERM "$pid" 2>/dev/null; wait "$pid"; exit 143' TERM
+    # Stopped first, so that it begins nothing new.
+    trap 'kill -STOP "$pid" 2>/dev/null; pkill -TERM -P "$pid"; kill -TERM "$pid" 2>/dev/null; kill -CONT "$pid" 2>/dev/null; wait "$pid"; exit 143' TERM
     [[ " ${deferred[*]} " != *" cargo "* ]] || deferred+=(virtual)
     for part in walls "${deferred[@]}"; do
         # shellcheck disable=SC2016  # expanded there
@@ -233,7 +234,7 @@ cargo_tests() {
         status=$PHW_SKIP
     fi
     host=$(phw_cargo -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_')
-    export "CARGO_TARGET_${host}_RUNNER=$PHW_ROOT/tests/runner.sh $status $tested"
+    export PHITWIRE_TESTED=$tested "CARGO_TARGET_${host}_RUNNER=$PHW_ROOT/tests/runner.sh $status"
     phw_as_cargo_user "${cargo_test[@]}"
 }
 

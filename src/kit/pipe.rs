@@ -33,6 +33,9 @@ pub enum Room {
 /// nothing but its reads and writes. A side must be woken only after it found nothing to do: the
 /// reader after [`Next`], the writer after [`Room`], each by the pipe's owner.
 ///
+/// The calls that end in `at_once` are for owners whose wires take no time: there the writer acts
+/// before the reader, and no cycles are kept. An owner uses either these or the others.
+///
 /// In a cycle the reader acts before the writer. The items themselves are kept by the owner, in a
 /// ring of [`RING_PLACES`]. Cycles are given modulo 2^32; a pipe that rested for a multiple of that
 /// would see old traffic on its wires and at worst wait for it.
@@ -161,7 +164,7 @@ impl<const DEPTH: u8, const FORWARD: u32, const BACK: u32> Pipe<DEPTH, FORWARD, 
     }
 
     /// Whether there is a place for the next item where wires take no time. After `false` the next
-    /// read tells to wake the writer.
+    /// read reports that the writer is to be woken.
     #[inline]
     pub fn has_place_at_once(&mut self) -> bool {
         self.starved = self.places >= DEPTH;

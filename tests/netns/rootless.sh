@@ -34,9 +34,17 @@ for how in "" "${as[*]}"; do
     check "a command needs no binaries${how:+, as an ordinary user}" env $how PHITWIRE_BIN_DIR=none "$PHW_SCRIPTS/rootless.sh" true
     # shellcheck disable=SC2086  # words
     check "nor do tests of cargo${how:+, as an ordinary user}" \
-        env -C "$PHW_ROOT/nodes" $how ../tests/runner.sh 0 none ip link add p0 type veth peer name p1
+        env -C "$PHW_ROOT/nodes" $how ../tests/runner.sh 0 ip link add p0 type veth peer name p1
     [[ -n ${as[0]:-} ]] || break
 done
+# What a binary came to before is told by runner.sh, with its status.
+mkdir "$T_SCRATCH/before"
+printf 'test a ... FAILED\n' >"$T_SCRATCH/before/t.out"
+printf 'why\n' >"$T_SCRATCH/before/t.err"
+printf '101\n' >"$T_SCRATCH/before/t.status"
+status=0
+said=$(PHITWIRE_TESTED=$T_SCRATCH/before "$PHW_ROOT/tests/runner.sh" 4 /nowhere/t 2>&1) || status=$?
+check "a failure that was found before stays one" test "$status $said" = $'101 test a ... FAILED\nwhy'
 check_fails "a lab without binaries misses them by name" "PHITWIRE_BIN_DIR: there is no phitwire in /nowhere" \
     env PHITWIRE_BIN_DIR=/nowhere "$PHW_SCRIPTS/rootless.sh" "$PHW_SCRIPTS/up.sh" pair --lab "none_$$"
 

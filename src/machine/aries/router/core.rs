@@ -98,13 +98,17 @@ impl Core {
         Self::Buffered(Box::new(Tiles::new(registers)))
     }
 
-    /// All of a free-running core's state that packets leave behind, and how many of them nobody
-    /// was in the way of.
+    /// All of a free-running core's state that packets leave behind, and how many of them
+    /// met no other.
     #[cfg(test)]
     pub(super) fn left_behind(&self) -> (String, u64) {
         tiles!(self, tiles => (
             format!(
-                "{:?} {:?} {:?} {:?} {:?}",
+                "{:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?}",
+                tiles.inputs.left_behind(),
+                tiles.rng,
+                tiles.events,
+                (tiles.columns.discarding, tiles.columns.moved),
                 tiles.rows.subswitches(),
                 tiles.columns.outputs(),
                 tiles.loads,

@@ -1,5 +1,7 @@
 //! Many routers, joined: nothing is lost, and nothing stands still for ever.
 
+use core::array;
+
 use phitwire_framing::aries::flit::{Lines, Routing};
 
 use super::tests::BLUE;
@@ -239,8 +241,8 @@ fn watched_routers_do_what_they_do_unwatched() {
 }
 
 /// A machine of free-running cores that is filled, drained and hit by dying links; what its cores
-/// and NICs look like after each step, and how many packets nobody was in the way of.
-fn steps_of(buffered: bool, depth: u32, seed: u64) -> (Vec<String>, u64, u64) {
+/// and NICs look like after each step, and how many packets met no other.
+fn steps_of(buffered: bool, depth: u32, seed: u64) -> (Vec<String>, u64, [u64; 4]) {
     let free = (Grain::Packet, RouterClock::FreeRunning);
     let mut fabric = Fabric::new(Machine::small(), depth, free);
     fabric.responds = true;
@@ -250,7 +252,7 @@ fn steps_of(buffered: bool, depth: u32, seed: u64) -> (Vec<String>, u64, u64) {
         }
     }
     let (nics, mut rng) = (fabric.nics.len(), Rng::new(seed, 0));
-    let mut seen = Vec::new();
+    let (mut seen, mut now_ns) = (Vec::new(), 0);
     for load in [1, 24] {
         fabric.fill(load, &Routing::ALL, &mut rng, |from, turn, rng| {
             // Every second round all go to few.
@@ -263,10 +265,13 @@ fn steps_of(buffered: bool, depth: u32, seed: u64) -> (Vec<String>, u64, u64) {
         for step in 0..400 {
             if step == 60 && load == 24 {
                 fabric.cut(0, 0);
+                fabric.cut(2, FIRST_NIC_PORT + 1);
             }
             fabric.step();
+            // The time-out of a tile that stands still is 1 ms.
+            now_ns += 50_000;
             for core in &mut fabric.cores {
-                core.check_forward_progress(Time::from_ns(seen.len() as u64 * 5_000));
+                core.check_forward_progress(Time::from_ns(now_ns));
             }
             if step % 8 == 0 {
                 let cores = fabric.cores.iter().map(|core| core.left_behind().0);
@@ -276,20 +281,23 @@ fn steps_of(buffered: bool, depth: u32, seed: u64) -> (Vec<String>, u64, u64) {
         }
     }
     let alone = fabric.cores.iter().map(|core| core.left_behind().1).sum();
-    let forwarded = fabric
-        .cores
-        .iter()
-        .map(|core| core.counters().packets_forwarded);
-    (seen, alone, forwarded.sum())
+    let counted = fabric.cores.iter().map(Core::counters).map(|of| {
+        let lost = [of.dead_port_packets, of.stalled_port_packets];
+        [of.packets_forwarded, lost[0], lost[1], of.netlink_stalls]
+    });
+    let counts = counted.fold([0; 4], |sum, of| array::from_fn(|i| sum[i] + of[i]));
+    (seen, alone, counts)
 }
 
-/// Packets that pass by without the buffers leave behind what they would leave behind by way of
-/// them: every arbiter, load, counter, random choice and cycle, under load, with links that stop
-/// and die.
+/// Packets that pass without the buffers leave behind what they would leave behind by way of them:
+/// arbiters, loads, counters, random choices, events, cycles and deliveries, compared every eighth
+/// step, with links that run out of credits, stall and die.
 #[test]
 fn to_pass_without_buffers_is_to_pass_through_them() {
+    let mut all = [0; 4];
     for (depth, seed) in [(14, 2), (300, 4)] {
-        let (direct, alone, forwarded) = steps_of(false, depth, seed);
+        let (direct, alone, counts) = steps_of(false, depth, seed);
+        all = array::from_fn(|i| all[i] + counts[i]);
         let (buffered, of_buffered, _) = steps_of(true, depth, seed);
         for (step, (direct, buffered)) in direct.iter().zip(&buffered).enumerate() {
             assert!(
@@ -298,7 +306,7 @@ fn to_pass_without_buffers_is_to_pass_through_them() {
             );
         }
         assert_eq!(alone, of_buffered);
-        let waited = forwarded.saturating_sub(alone);
+        let waited = counts[0].saturating_sub(alone);
         assert!(
             alone > 200 && waited > 200,
             "both are taken: {alone}, {waited}"
@@ -308,4 +316,9 @@ fn to_pass_without_buffers_is_to_pass_through_them() {
             "the comparison can fail"
         );
     }
+    let [_, dead, stalled, held_up] = all;
+    assert!(
+        dead > 0 && stalled > 0 && held_up > 0,
+        "all kinds of waits and ends: {all:?}"
+    );
 }

@@ -1,5 +1,6 @@
-//! The grain: what moves through the stages as one item. All in which a core that moves packets
-//! differs from one that moves flits is here.
+//! The grain: what moves through the stages as one item. Most of what a core that moves packets
+//! does differently from one that moves flits is here; free-running, the stages run in the other
+//! order ([`tiles`](super::tiles)), and a packet can pass the buffers ([`through`](super::through)).
 //!
 //! | grain | clock | an item | wires and fixed stages | buses and outputs are taken |
 //! |---|---|---|---|---|

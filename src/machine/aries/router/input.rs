@@ -111,6 +111,13 @@ impl Inputs {
         self.active & !self.busy
     }
 
+    /// What a column means only within a packet is left out.
+    #[cfg(test)]
+    pub(super) fn left_behind(&self) -> String {
+        let vcs = self.vcs.map(|of| (of.visible, of.left, of.waits_for));
+        format!("{:?} {:?} {vcs:?}", self.ready, self.vc_turn)
+    }
+
     #[inline]
     fn make_ready(&mut self, tile: usize, vc: usize) {
         self.ready[tile] |= 1 << vc;
@@ -176,7 +183,11 @@ impl<I: Items> Tiles<I> {
         let mut pending = self.inputs.pending();
         // Without time on wires packets come to an output one after the other, each cycle with
         // another tile's first.
-        let first = if I::TIMED { 0 } else { self.cycle % 64 };
+        let first = if I::TIMED {
+            0
+        } else {
+            self.cycle % TILES as u64
+        };
         pending = pending.rotate_right(first as u32);
         while pending != 0 {
             let tile = (u64::from(pending.trailing_zeros()) + first) % 64;

@@ -155,7 +155,7 @@ impl Netlink {
         self.inputs_active & !self.busy[0]
     }
 
-    /// Takes over which slots `cycle` has.
+    /// Sets the slots of `cycle`.
     #[inline]
     pub(super) fn begin_cycle(&mut self, cycle: u64) {
         self.slots = [cycle, cycle + 1].map(|cycle| Pace::NIC.before(cycle));
@@ -348,7 +348,8 @@ impl<I: Items> Tiles<I> {
     /// packet in turn, because a packet takes no more slots than a flit.
     fn move_in_turns<P: Ports>(&mut self, mut nic: usize, io: &mut P) {
         let mut idle = 0;
-        while idle < 2 {
+        // One look more than there are NICs: the first may have made way for one that cannot move.
+        while idle < 3 {
             let before = self.netlink.next_slot(0, nic);
             if self.netlink.pending_inputs() & 1 << nic != 0 {
                 self.move_from(nic, true, io);

@@ -150,41 +150,47 @@ fn ordered_packets_use_one_tile_and_stay_in_order() {
 /// A NIC that takes nothing does not hold up the other one of its pair, nor the responses.
 #[test]
 fn a_blocked_nic_does_not_hold_up_its_neighbour_or_responses() {
-    let (mut core, mut bench) = router();
-    let blocked = FIRST_NIC_PORT + 2;
-    bench.blocked[..4].fill(1 << blocked);
-    for id in 0..8 {
-        bench.send(&mut core, 0, to_nic(2, id));
+    for (grain, clock) in GRAINS {
+        let mut core = Core::new(Machine::small().registers((0, 0)), grain, clock);
+        let mut bench = bench_of(grain);
+        let blocked = FIRST_NIC_PORT + 2;
+        bench.blocked[..4].fill(1 << blocked);
+        for id in 0..8 {
+            bench.send(&mut core, 0, to_nic(2, id));
+        }
+        core.run(&mut bench);
+        for id in 0..20 {
+            // From another input, because the first one's queue stands.
+            bench.send(&mut core, 16, to_nic(3, id));
+            bench.send(&mut core, 16, to_nic(2, id).with_vc(4));
+        }
+        core.run(&mut bench);
+        assert_eq!(bench.packets(FIRST_NIC_PORT + 3).len(), 20);
+        assert_eq!(bench.packets(blocked).len(), 20);
+        bench.blocked = [0; 8];
+        core.output_changed(blocked);
+        core.run(&mut bench);
+        assert_eq!(bench.packets(blocked).len(), 28);
+        assert_eq!(core.flits_inside(), 0);
     }
-    core.run(&mut bench);
-    for id in 0..20 {
-        // From another input, because the first one's queue stands.
-        bench.send(&mut core, 16, to_nic(3, id));
-        bench.send(&mut core, 16, to_nic(2, id).with_vc(4));
-    }
-    core.run(&mut bench);
-    assert_eq!(bench.packets(FIRST_NIC_PORT + 3).len(), 20);
-    assert_eq!(bench.packets(blocked).len(), 20);
-    bench.blocked = [0; 8];
-    core.output_changed(blocked);
-    core.run(&mut bench);
-    assert_eq!(bench.packets(blocked).len(), 28);
-    assert_eq!(core.flits_inside(), 0);
 }
 
 /// What the NIC's link has room for is never promised twice.
 #[test]
 fn no_more_is_promised_than_the_link_takes() {
-    let (mut core, mut bench) = router();
-    bench.room = Some(20);
-    for id in 0..50 {
-        for port in [0, 15, 30] {
-            bench.send(&mut core, port, to_nic(2, id));
+    for (grain, clock) in GRAINS {
+        let mut core = Core::new(Machine::small().registers((0, 0)), grain, clock);
+        let mut bench = bench_of(grain);
+        bench.room = Some(20);
+        for id in 0..50 {
+            for port in [0, 15, 30] {
+                bench.send(&mut core, port, to_nic(2, id));
+            }
         }
+        core.run(&mut bench);
+        assert_eq!(bench.packets(FIRST_NIC_PORT + 2).len(), 150);
+        assert_eq!(core.flits_inside(), 0);
     }
-    core.run(&mut bench);
-    assert_eq!(bench.packets(FIRST_NIC_PORT + 2).len(), 150);
-    assert_eq!(core.flits_inside(), 0);
 }
 
 #[test]

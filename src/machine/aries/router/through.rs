@@ -1,13 +1,13 @@
-//! A packet that nobody is in the way of: what the stages do with it, without the buffers between
-//! them.
+//! A packet that meets no other: what the stages do with it, without the buffers between them.
 //!
 //! Where the wires take no time ([`grain`](super::grain)) packets come to the subswitches one after
 //! the other. One whose row buffer is empty and whose output nobody waits for is granted the
 //! subswitch and the output as soon as it leaves its input queue. Every arbiter that it passes,
-//! every counter, load and watch sees it as ever. What is left out are the row and the column buffer
-//! that it would be written into and read from at once. If its link or NIC cannot take it, it waits
-//! in the column buffer, and the stages go on with it. A test runs routers with and without the
-//! buffers and compares all of their state.
+//! every counter, load and watch sees it as usual. What is left out are the row and the column
+//! buffer that it would be written into and read from at once; likewise the queues of Netlink. If
+//! its link or NIC cannot take it, it waits in the column buffer, and the stages go on with it. A
+//! test runs routers with and without the buffers, with links that run out of credits, stall and
+//! die, and compares arbiters, loads, counters, random choices and deliveries every eighth step.
 
 use super::columns::Current;
 use super::grain::Items;

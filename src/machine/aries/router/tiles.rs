@@ -40,8 +40,9 @@ use crate::trace::Watch;
 /// The router core's view of its links: input queues on one side, output port logic on the other.
 ///
 /// `port` is below [`PORTS`] and `vc` below [`VCS`]. Network ports (0 to 39) are read and written
-/// at most once per cycle, NIC ports (40 to 43) as often as `Pace::NIC`
-/// has slots.
+/// at most once per cycle, NIC ports (40 to 43) as often as `Pace::NIC` has slots. Where wires take
+/// no time a port may be handed several packets in a cycle, each after
+/// [`can_begin`](Self::can_begin).
 pub trait Ports {
     /// The flit at the front of an input queue.
     fn front(&self, port: usize, vc: usize) -> Option<Flit>;
@@ -158,7 +159,7 @@ pub struct Tiles<I = Flits> {
     /// What packets that pass are written down in, while somebody watches.
     pub(super) watch: Option<Box<Watch>>,
     grain: PhantomData<I>,
-    /// Packets that nobody was in the way of.
+    /// Packets that met no other.
     #[cfg(test)]
     pub(super) alone: u64,
 }

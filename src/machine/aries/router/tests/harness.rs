@@ -332,7 +332,10 @@ impl Fabric {
         let end = router * PORTS + port;
         for end in [end, self.links.others[end].expect("a link")] {
             self.links.down[end] = true;
-            self.cores[end / PORTS].output_changed(end % PORTS);
+            // Behind a NIC's end there is no core.
+            if let Some(core) = self.cores.get_mut(end / PORTS) {
+                core.output_changed(end % PORTS);
+            }
         }
     }
 
