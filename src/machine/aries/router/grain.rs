@@ -1,6 +1,6 @@
 //! The grain: what moves through the stages as one item. Most of what a core that moves packets
 //! does differently from one that moves flits is here; free-running, the stages run in the other
-//! order ([`tiles`](super::tiles)), and a packet can pass the buffers ([`through`](super::through)).
+//! order (`tiles`), and a packet can pass the buffers (`through`).
 //!
 //! | grain | clock | an item | wires and fixed stages | buses and outputs are taken |
 //! |---|---|---|---|---|
@@ -35,7 +35,7 @@ pub trait Items: Copy + Debug + Default + Send + Sync + 'static {
     const PACKETS: bool;
     /// Wires and fixed stages take their cycles.
     const TIMED: bool;
-    /// What meets nobody passes without the buffers; see [`through`](super::through).
+    /// What meets nobody passes without the buffers; see `through`.
     const THROUGH: bool;
 
     /// Whether a packet of which `visible` flits have come can begin.
