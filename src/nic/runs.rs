@@ -139,10 +139,12 @@ impl Runs {
                 driver.message_answered(now, posted, (index, address), answered);
             }
             RunRequest::Question(index) => driver.question_answered(index, answered),
-            RunRequest::Announcement(index) => driver.announcement_answered(index, false, answered),
+            RunRequest::Announcement(index) => {
+                driver.announcement_answered((index, false), now.since(posted), answered);
+            }
             RunRequest::Repetition(repetition) => {
                 if let Some(index) = repetition.of(driver.serial()) {
-                    driver.announcement_answered(index, true, answered);
+                    driver.announcement_answered((index, true), now.since(posted), answered);
                 }
             }
         }

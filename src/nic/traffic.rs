@@ -20,10 +20,14 @@ use crate::time::{Duration, Time};
 /// quick repetitions: a lost one does no harm, and a target that none reaches is known when one
 /// request has timed out.
 const ATTEMPTS: u8 = 3;
-/// Quick repetitions after the first announcement, a `QUICK_PART`th of the time-out apart. While a
-/// run opens the network is otherwise idle, so that a fault which affects the next packet (a bit
-/// error in a buffer, say) always hits an announcement; a path has about as many buffers.
+/// Quick repetitions after the first announcement. While a run opens the network is otherwise idle,
+/// so that a fault which affects the next packet (a bit error in a buffer, say) always hits an
+/// announcement; a path has about as many buffers. The first comes a `QUICK_PART`th of the time-out
+/// later; until a target has answered, each comes twice as long after the one before, up to
+/// `MOST_PARTS` times the first interval, then none earlier than twice the slowest answer so far.
+/// Otherwise a paced network, where an answer takes longer, would be full of repetitions.
 const QUICK: u8 = 8;
+const MOST_PARTS: u64 = 8;
 const QUICK_PART: u64 = 512;
 const QUICK_LEAST: Duration = Duration::from_ms(1);
 /// Times that an announcement which was damaged on its way is said again at once.
@@ -65,8 +69,10 @@ pub(crate) struct Driver {
     /// Targets that it has been announced to, and is to be once more: now, and when.
     to_repeat: VecDeque<u32>,
     repeats: BTreeSet<(Time, u32)>,
-    /// The interval of the quick repetitions, and of the others.
+    /// The first interval of the quick repetitions, and that of the others.
     intervals: [Duration; 2],
+    /// The longest that an announcement took to be answered.
+    slowest_answer: Option<Duration>,
     /// Targets to be asked whether they still know of the run.
     to_ask: VecDeque<u32>,
     /// Tells the runs of this network interface apart.
@@ -139,6 +145,7 @@ impl Driver {
             to_repeat: VecDeque::new(),
             repeats: BTreeSet::new(),
             intervals,
+            slowest_answer: None,
             to_ask: VecDeque::new(),
             serial: 0,
             targets,
@@ -273,7 +280,12 @@ impl Driver {
             && at <= now
         {
             self.repeats.pop_first();
-            self.to_repeat.push_back(index);
+            let earliest = self.targets[index as usize].announced + self.answers_come_within();
+            if earliest > now {
+                self.repeats.insert((earliest, index));
+            } else {
+                self.to_repeat.push_back(index);
+            }
         }
         let data = self.announcement.emit(Purpose::Begin);
         // These are not waited for, so that the window does not hold them up.
@@ -310,17 +322,25 @@ impl Driver {
 
     /// The run has been announced to target `index`, and will be again if it may.
     fn announced(&mut self, now: Time, index: u32) {
-        let repeats = &mut self.targets[index as usize].repeats;
-        if *repeats > 0 {
-            *repeats -= 1;
-            let [quick, even] = self.intervals;
-            let interval = if *repeats >= ATTEMPTS - 1 {
-                quick
-            } else {
-                even
+        let [quick, even] = self.intervals;
+        let longer = |times: u64| Duration::from_ps(quick.as_ps() * times);
+        let target = &mut self.targets[index as usize];
+        target.announced = now;
+        if target.repeats > 0 {
+            target.repeats -= 1;
+            let interval = match target.repeats.checked_sub(ATTEMPTS - 1) {
+                None => even,
+                Some(_) if self.slowest_answer.is_some() => quick,
+                Some(left) => longer(MOST_PARTS.min(1 << (QUICK - 1 - left))).min(even),
             };
             self.repeats.insert((now + interval, index));
         }
+    }
+
+    /// Before this time has passed a target is not taken for one that does not answer.
+    fn answers_come_within(&self) -> Duration {
+        let slowest = self.slowest_answer.unwrap_or(Duration::ZERO);
+        Duration::from_ps(2 * slowest.as_ps()).min(self.intervals[1])
     }
 
     /// Every target has answered or been given up: begins the messages.
@@ -577,15 +597,18 @@ impl Driver {
         }
     }
 
-    /// Accounts for the answer to an announcement to target `index`; `again`: to one that was
-    /// repeated.
+    /// Accounts for the answer, after the time given, to an announcement to target `index`;
+    /// `again`: to one that was repeated.
     pub(crate) fn announcement_answered(
         &mut self,
-        index: u32,
-        again: bool,
+        (index, again): (u32, bool),
+        after: Duration,
         answered: Answered<'_>,
     ) {
         self.outstanding -= u32::from(!again);
+        if !matches!(answered, Answered::Unknown) {
+            self.slowest_answer = self.slowest_answer.max(Some(after));
+        }
         if self.phase != RunPhase::Opening {
             // What is to be done about this target has been decided, or nothing is any more.
             return;

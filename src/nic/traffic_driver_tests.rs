@@ -56,7 +56,11 @@ fn a_target_all_of_whose_addresses_are_given_up_does_not_hold_up_the_others() {
             while let Some((processor, request, address)) = taken.0.pop_front() {
                 match request {
                     RunRequest::Announcement(index) => {
-                        driver.announcement_answered(index, false, Answered::Written);
+                        driver.announcement_answered(
+                            (index, false),
+                            Duration::ZERO,
+                            Answered::Written,
+                        );
                     }
                     RunRequest::Repetition(_) | RunRequest::Question(_) => panic!("of nobody"),
                     RunRequest::Message(index) => {
@@ -150,7 +154,9 @@ fn answer(driver: &mut Driver, taken: &mut Taken, now: Time, sent: Time, answere
 fn open(driver: &mut Driver, taken: &mut Taken, indices: core::ops::Range<u16>) {
     driver.issue(Time::ZERO, taken);
     taken.0.clear();
-    indices.for_each(|index| driver.announcement_answered(index.into(), false, Answered::Written));
+    indices.for_each(|index| {
+        driver.announcement_answered((index.into(), false), Duration::ZERO, Answered::Written)
+    });
 }
 
 fn driver(spec: TrafficSpec, now: Time) -> Driver {
@@ -186,21 +192,21 @@ fn a_target_that_no_announcement_reaches_is_known_after_one_time_out() {
                 announced.push(ms);
             } else if !answered {
                 // The second of the first target's is lost as well.
-                driver.announcement_answered(1, false, Answered::Written);
+                driver.announcement_answered((1, false), Duration::ZERO, Answered::Written);
                 answered = true;
             }
         }
     }
-    assert_eq!(announced, attempts(0));
+    assert_eq!(announced, [0, 1, 2, 3, 4, 5, 6, 7, 8, 38, 68]);
     assert_eq!(driver.report().phase, RunPhase::Opening);
     let now = Time::ZERO + TIMEOUT;
-    driver.announcement_answered(0, false, Answered::Unknown);
+    driver.announcement_answered((0, false), Duration::ZERO, Answered::Unknown);
     driver.issue(now, &mut taken);
     let report = driver.report();
     assert_eq!((report.unreachable, report.unreached), (1, vec![7]));
     assert_eq!((report.phase, report.sent), (RunPhase::Draining, 4));
     // What comes of the repetitions later changes nothing, and is not waited for.
-    driver.announcement_answered(0, true, Answered::Unknown);
+    driver.announcement_answered((0, true), Duration::ZERO, Answered::Unknown);
     while let Some((processor, request, address)) = taken.0.pop_front() {
         let RunRequest::Message(index) = request else {
             panic!("nothing else is sent");
@@ -210,7 +216,7 @@ fn a_target_that_no_announcement_reaches_is_known_after_one_time_out() {
     }
     driver.issue(now, &mut taken);
     assert_eq!(driver.report().phase, RunPhase::Done);
-    driver.announcement_answered(0, true, Answered::Written);
+    driver.announcement_answered((0, true), Duration::ZERO, Answered::Written);
     assert_eq!(driver.report().outstanding, 0);
 }
 
@@ -236,9 +242,9 @@ fn a_repetition_may_reach_who_the_first_did_not() {
     let (mut driver, mut taken) = driven(spec);
     driver.issue(Time::ZERO, &mut taken);
     driver.issue(Time::ZERO + Duration::from_ms(60), &mut taken);
-    driver.announcement_answered(0, true, Answered::Unknown);
+    driver.announcement_answered((0, true), Duration::ZERO, Answered::Unknown);
     assert_eq!(driver.report().phase, RunPhase::Opening);
-    driver.announcement_answered(0, true, Answered::Written);
+    driver.announcement_answered((0, true), Duration::ZERO, Answered::Written);
     driver.issue(Time::ZERO + Duration::from_ms(61), &mut taken);
     assert_eq!(driver.report().sent, 1);
 }
@@ -250,7 +256,7 @@ fn an_announcement_that_is_damaged_is_said_again_at_once_but_not_for_ever() {
         driver.issue(Time::ZERO, &mut taken);
         assert_eq!(taken.0.len(), 1);
         taken.0.clear();
-        driver.announcement_answered(0, false, Answered::Damaged);
+        driver.announcement_answered((0, false), Duration::ZERO, Answered::Damaged);
     }
     driver.issue(Time::ZERO, &mut taken);
     assert_eq!(driver.report().phase, RunPhase::Done);
@@ -308,8 +314,8 @@ fn announced(
 
 /// Times in ms at which a run is announced to a silent target, the first at `from`.
 fn attempts(from: u64) -> Vec<u64> {
-    let quick = u64::from(QUICK);
-    let after = (0..=quick).chain([quick + 30, quick + 60]);
+    let quick = [0, 1, 3, 7, 15, 23, 31, 39, 47];
+    let after = quick.into_iter().chain([77, 107]);
     after.map(|ms| from + ms).collect()
 }
 
@@ -326,17 +332,30 @@ fn a_run_opens_although_its_first_announcements_are_lost() {
     for lost in [1, 3, u64::from(QUICK)] {
         let (mut driver, mut taken) = driven(run_to(&[7]));
         let mut tried = 0;
-        for ms in 0..20 {
+        for ms in 0..60 {
             let all = announced(&mut driver, &mut taken, ms..ms + 1);
             tried += all.len() as u64;
             if tried > lost {
-                driver.announcement_answered(0, true, Answered::Written);
+                driver.announcement_answered((0, true), Duration::ZERO, Answered::Written);
                 break;
             }
         }
-        driver.issue(Time::ZERO + Duration::from_ms(20), &mut taken);
+        driver.issue(Time::ZERO + Duration::from_ms(60), &mut taken);
         assert_eq!(driver.report().phase, RunPhase::Running, "{lost} lost");
     }
+}
+
+/// In a paced lab nine in ten of all packets were announcements that were repeated before an answer
+/// could have come: for seconds its queues were full of them.
+#[test]
+fn nothing_is_repeated_before_an_answer_can_have_come() {
+    let (mut driver, mut taken) = driven(run_to(&[7, 8]));
+    let all = announced(&mut driver, &mut taken, 0..5);
+    assert_eq!(all.len(), 6, "0, 1 and 3 ms, to both");
+    // The repetition of 1 ms was answered after 4 ms: the next is not due at 7 but at 3 + 8 ms.
+    driver.announcement_answered((0, true), Duration::from_ms(4), Answered::Written);
+    let all = announced(&mut driver, &mut taken, 5..27);
+    assert_eq!(all, [(8, 11, true), (8, 19, true)]);
 }
 
 /// A network interface that was just started again cannot send at once. The repetitions were
@@ -355,12 +374,12 @@ fn repetitions_are_counted_from_the_first_that_has_gone() {
     }
     // Closed in between: what is due then goes as soon as it can, the next after another interval.
     let (mut driver, mut taken) = driven(spec);
-    announced(&mut driver, &mut taken, 0..10);
+    announced(&mut driver, &mut taken, 0..50);
     taken.1 = true;
-    announced(&mut driver, &mut taken, 10..45);
+    announced(&mut driver, &mut taken, 50..85);
     taken.1 = false;
-    let all = announced(&mut driver, &mut taken, 45..500);
-    assert_eq!(all, [(7, 45, true), (7, 75, true)]);
+    let all = announced(&mut driver, &mut taken, 85..500);
+    assert_eq!(all, [(7, 85, true), (7, 115, true)]);
 }
 
 /// The window was full of the announcements themselves: with one of one message there was no
@@ -372,13 +391,13 @@ fn repetitions_do_not_wait_for_the_window() {
         ..run_to(&[7, 8])
     };
     let (mut driver, mut taken) = driven(spec);
-    let all = announced(&mut driver, &mut taken, 0..90);
+    let all = announced(&mut driver, &mut taken, 0..120);
     assert_eq!(all, to(7, &attempts(0)));
-    driver.announcement_answered(0, false, Answered::Unknown);
-    let all = announced(&mut driver, &mut taken, 90..500);
-    assert_eq!(all, to(8, &attempts(90)));
-    driver.announcement_answered(1, true, Answered::Written);
-    driver.announcement_answered(1, false, Answered::Unknown);
+    driver.announcement_answered((0, false), Duration::ZERO, Answered::Unknown);
+    let all = announced(&mut driver, &mut taken, 120..500);
+    assert_eq!(all, to(8, &attempts(120)));
+    driver.announcement_answered((1, true), Duration::ZERO, Answered::Written);
+    driver.announcement_answered((1, false), Duration::ZERO, Answered::Unknown);
     driver.issue(Time::ZERO + Duration::from_ms(500), &mut taken);
     let report = driver.report();
     assert_eq!(
@@ -396,11 +415,11 @@ fn a_target_that_refuses_the_run_is_told_from_one_that_does_not_answer() {
     };
     let (mut driver, mut taken) = driven(spec);
     driver.issue(Time::ZERO, &mut taken);
-    driver.announcement_answered(0, false, Answered::Refused);
-    driver.announcement_answered(1, false, Answered::Unknown);
-    driver.announcement_answered(2, false, Answered::Written);
+    driver.announcement_answered((0, false), Duration::ZERO, Answered::Refused);
+    driver.announcement_answered((1, false), Duration::ZERO, Answered::Unknown);
+    driver.announcement_answered((2, false), Duration::ZERO, Answered::Written);
     // What else comes of the first does not make it unreachable.
-    driver.announcement_answered(0, true, Answered::Unknown);
+    driver.announcement_answered((0, true), Duration::ZERO, Answered::Unknown);
     driver.issue(Time::ZERO, &mut taken);
     let report = driver.report();
     assert!(!report.is_clean());

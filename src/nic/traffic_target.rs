@@ -6,6 +6,7 @@ use super::traffic_issuer::{Block, Issuer};
 use super::traffic_layout::Layout;
 use super::traffic_spec::{Operation, TrafficSpec};
 use super::turns::Turns;
+use crate::time::Time;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
@@ -27,6 +28,8 @@ pub(crate) struct Target {
     pub state: State,
     /// How often the run may still be announced to it.
     pub repeats: u8,
+    /// When it was last announced to it.
+    pub announced: Time,
     /// The address to use next, as an index.
     pub turn: u16,
     /// The number of the next message, per address.
@@ -59,6 +62,7 @@ impl Target {
             stamp,
             state: State::Unknown { damaged: 0 },
             repeats: announced - 1,
+            announced: Time::ZERO,
             turn: 0,
             sequences: vec![0; addresses].into_boxed_slice(),
             fetched: Turns::new(fetched),
