@@ -116,10 +116,10 @@ impl Routes {
     /// stands for it. Thus a network whose links are all full diverts no packet, where each would
     /// take twice the scarce bandwidth.
     fn pick_up(&self, up: Up, rng: &mut Rng, load: &impl Loads) -> Option<(Way, u32)> {
-        let ways = [self.draw_up(up, rng, load)?, self.draw_up(up, rng, load)?];
-        let loads = ways.map(|way| load.of(way.port));
-        let way = ways[usize::from(loads[1] < loads[0])];
-        Some((way, loads[0] + loads[1]))
+        let (one, other) = (self.draw_up(up, rng, load)?, self.draw_up(up, rng, load)?);
+        let loads = (load.of(one.port), load.of(other.port));
+        let way = if loads.1 < loads.0 { other } else { one };
+        Some((way, loads.0 + loads.1))
     }
 
     /// One candidate up.

@@ -318,7 +318,8 @@ impl<I: Items> Tiles<I> {
 
     /// Where a packet that has come to a tile by `vc` goes on, if anywhere. `visible`: what can be
     /// seen of its channel.
-    #[inline]
+    // As a call it gives its answer by way of memory, for which the caller waited.
+    #[inline(always)]
     fn decide<P: Ports>(
         &mut self,
         (tile, vc): (usize, usize),

@@ -61,6 +61,17 @@ impl LoadSteps {
     }
 }
 
+/// A metric in steps, 0 to 15.
+#[inline]
+fn graded(flits: u32, step: u32) -> u32 {
+    // Most are small, and a decision asks for up to five: no division for these.
+    match flits {
+        _ if flits < step => 0,
+        _ if flits < 2 * step => 1,
+        _ => (flits / step).min(MAX),
+    }
+}
+
 /// What is known of the loads here.
 #[derive(Debug)]
 pub(super) struct Loads {
@@ -146,8 +157,8 @@ impl Loads {
     #[inline]
     pub(super) fn of<P: Ports>(&self, port: u8, io: &P) -> u32 {
         let port = below::<TILES>(usize::from(port));
-        let near = (self.near(port, io) / self.steps.near).min(MAX);
-        let far = (io.far_flits(port) / self.steps.far).min(MAX);
+        let near = graded(self.near(port, io), self.steps.near);
+        let far = graded(io.far_flits(port), self.steps.far);
         near.max(far).max(io.peer_load(port).into()).min(MAX)
     }
 }
@@ -179,7 +190,7 @@ impl<I: Items> Tiles<I> {
             if io.backlog_flits(port) == 0 {
                 self.loads.waiting &= !(1 << port);
             }
-            let load = (self.loads.near(port, io) / self.loads.steps.told).min(MAX);
+            let load = graded(self.loads.near(port, io), self.loads.steps.told);
             sums[self.inputs.kind(port) as usize] += load;
         }
         let mut means = [0u32; 4];

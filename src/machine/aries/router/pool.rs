@@ -4,6 +4,8 @@
 //! What moves through the stages is an [`Item`]: a flit, or, where the [grain](super::grain) is the
 //! packet, a whole one as if it were a flit.
 
+use core::num::NonZeroU64;
+
 use phitwire_framing::aries::flit::{FLIT_MASK, Flit, Head, MAX_PACKET_FLITS};
 
 /// A flit in a buffer: bits 0..48 the flit; of heads and last flits a mark; of heads where they go:
@@ -71,30 +73,37 @@ impl Slot {
 
 const NOTHING: u32 = u32::MAX;
 
-/// A flit, or a packet as one.
+/// A flit, or a packet as one. Two words, which go from stage to stage in registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Item {
     pub(super) slot: Slot,
-    /// Where the flits of a packet lie.
-    body: u32,
-    flits: u8,
+    /// In bits 0..8 the number of flits, above where those of a packet lie.
+    rest: NonZeroU64,
 }
 
 impl Item {
     /// A flit alone.
     #[inline]
     pub(super) const fn flit(slot: Slot) -> Self {
-        Self {
-            slot,
-            body: NOTHING,
-            flits: 1,
-        }
+        Self::new(slot, NOTHING, 1)
+    }
+
+    #[inline]
+    const fn new(slot: Slot, body: u32, flits: u8) -> Self {
+        let rest =
+            NonZeroU64::MIN.saturating_add((body as u64) << 8 | (flits as u64).saturating_sub(1));
+        Self { slot, rest }
     }
 
     /// Flits of the item.
     #[inline]
     pub(super) const fn flits(self) -> u8 {
-        self.flits
+        self.rest.get() as u8
+    }
+
+    #[inline]
+    const fn body(self) -> u32 {
+        (self.rest.get() >> 8) as u32
     }
 
     /// The same flits with another head.
@@ -207,24 +216,20 @@ impl Pool {
         if filled < flits {
             packet[filled..].fill(Flit::new(FLIT_MASK));
         }
-        Item {
-            slot: head,
-            body,
-            flits: flits as u8,
-        }
+        Item::new(head, body, flits as u8)
     }
 
     /// Takes the flits of an item out of the pool: `take` is given all of them.
     #[inline]
     pub(super) fn unload(&mut self, item: Item, take: impl FnOnce(&[Flit])) {
         let head = item.slot.flit();
-        if item.body == NOTHING {
+        if item.body() == NOTHING {
             return take(&[head]);
         }
-        let packet = &mut self.packets[item.body as usize][..usize::from(item.slot.length())];
+        let packet = &mut self.packets[item.body() as usize][..usize::from(item.slot.length())];
         packet[0] = head;
         take(packet);
-        self.free_packets.push(item.body);
+        self.free_packets.push(item.body());
     }
 }
 

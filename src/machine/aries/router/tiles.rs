@@ -391,9 +391,9 @@ impl<I: Items> Tiles<I> {
         self.counters.executed_cycles += 1;
         io.begin_cycle(now);
         self.netlink.begin_cycle(now);
-        self.deliver(now);
         self.look_at_links(io);
         if I::TIMED {
+            self.deliver(now);
             self.netlink_output_stage(io);
             self.output_stage(io);
             self.subswitch_stage();
