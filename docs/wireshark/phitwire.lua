@@ -25,7 +25,8 @@ local STATUSES = { [0] = "normal", "retry request", "probe" }
 local PHITS = { [0] = "idle", "head", "body", "EOP" }
 local OK = { [0] = "healthy", "transmit_error", "soft_error", "reserved" }
 local FLITS = { [0] = "idle", "request, VC0", "request, VC1", "response, VC0", "response, VC1", "adaptive", "barrier", "maintenance" }
-local RATES = { [0] = "6.25 Gb/s", "5.0 Gb/s", "3.125 Gb/s", "2.5 Gb/s", "1.5625 Gb/s", "1.25 Gb/s" }
+local RATES = { [0] = "6.25 Gb/s", "5.0 Gb/s", "3.125 Gb/s", "2.5 Gb/s", "1.5625 Gb/s", "1.25 Gb/s",
+    "14 Gb/s", "12.5 Gb/s", "39.8 Gb/s", [14] = "1.75 Gb/s" }
 
 local f = {}
 local order = {}
