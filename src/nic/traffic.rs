@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
+use self::announce::{ATTEMPTS, QUICK, QUICK_LEAST, QUICK_PART, REPEATS};
 use super::checker::{Announcement, MOST_ADDITIONS, Purpose};
 use super::latency::LatencyRecorder;
 use super::stamp::{Found, Stamp};
@@ -15,23 +16,6 @@ use super::traffic_target::{State, Target, sendable};
 use super::turns::Turn;
 use crate::rng::Rng;
 use crate::time::{Duration, Time};
-
-/// Evenly spread announcements of a run to a target within the time-out of the first, besides the
-/// quick repetitions: a lost one does no harm, and a target that none reaches is known when one
-/// request has timed out.
-const ATTEMPTS: u8 = 3;
-/// Quick repetitions after the first announcement. While a run opens the network is otherwise idle,
-/// so that a fault which affects the next packet (a bit error in a buffer, say) always hits an
-/// announcement; a path has about as many buffers. The first comes a `QUICK_PART`th of the time-out
-/// later; until a target has answered, each comes twice as long after the one before, up to
-/// `MOST_PARTS` times the first interval, then none earlier than twice the slowest answer so far.
-/// Otherwise a paced network, where an answer takes longer, would be full of repetitions.
-const QUICK: u8 = 8;
-const MOST_PARTS: u64 = 8;
-const QUICK_PART: u64 = 512;
-const QUICK_LEAST: Duration = Duration::from_ms(1);
-/// Times that an announcement which was damaged on its way is said again at once.
-const REPEATS: u8 = 8;
 
 /// Who and where the source is.
 #[derive(Clone, Copy, Debug)]
@@ -273,74 +257,6 @@ impl Driver {
                 pace.end(planned);
             }
         }
-    }
-
-    fn announce(&mut self, now: Time, nic: &mut impl Issuer) {
-        while let Some(&(at, index)) = self.repeats.first()
-            && at <= now
-        {
-            self.repeats.pop_first();
-            let earliest = self.targets[index as usize].announced + self.answers_come_within();
-            if earliest > now {
-                self.repeats.insert((earliest, index));
-            } else {
-                self.to_repeat.push_back(index);
-            }
-        }
-        let data = self.announcement.emit(Purpose::Begin);
-        // These are not waited for, so that the window does not hold them up.
-        while let Some(&index) = self.to_repeat.front() {
-            let request = RunRequest::Repetition(Repetition::new(self.serial, index));
-            let Target {
-                processor, state, ..
-            } = self.targets[index as usize];
-            if matches!(state, State::Unknown { .. }) {
-                if !nic.issue(processor, request, &Message::Announce(&data)) {
-                    break;
-                }
-                self.announced(now, index);
-            }
-            self.to_repeat.pop_front();
-        }
-        while self.outstanding < self.spec.window
-            && let Some(&index) = self.to_announce.front()
-        {
-            let processor = self.targets[index as usize].processor;
-            let request = RunRequest::Announcement(index);
-            if !nic.issue(processor, request, &Message::Announce(&data)) {
-                break;
-            }
-            self.to_announce.pop_front();
-            self.outstanding += 1;
-            self.announced(now, index);
-        }
-        let undecided = |target: &Target| matches!(target.state, State::Unknown { .. });
-        if !self.targets.iter().any(undecided) {
-            self.open(now);
-        }
-    }
-
-    /// The run has been announced to target `index`, and will be again if it may.
-    fn announced(&mut self, now: Time, index: u32) {
-        let [quick, even] = self.intervals;
-        let longer = |times: u64| Duration::from_ps(quick.as_ps() * times);
-        let target = &mut self.targets[index as usize];
-        target.announced = now;
-        if target.repeats > 0 {
-            target.repeats -= 1;
-            let interval = match target.repeats.checked_sub(ATTEMPTS - 1) {
-                None => even,
-                Some(_) if self.slowest_answer.is_some() => quick,
-                Some(left) => longer(MOST_PARTS.min(1 << (QUICK - 1 - left))).min(even),
-            };
-            self.repeats.insert((now + interval, index));
-        }
-    }
-
-    /// Before this time has passed a target is not taken for one that does not answer.
-    fn answers_come_within(&self) -> Duration {
-        let slowest = self.slowest_answer.unwrap_or(Duration::ZERO);
-        Duration::from_ps(2 * slowest.as_ps()).min(self.intervals[1])
     }
 
     /// Every target has answered or been given up: begins the messages.
@@ -596,44 +512,10 @@ impl Driver {
             _ => self.counts.unwritten += blank,
         }
     }
-
-    /// Accounts for the answer, after the time given, to an announcement to target `index`;
-    /// `again`: to one that was repeated.
-    pub(crate) fn announcement_answered(
-        &mut self,
-        (index, again): (u32, bool),
-        after: Duration,
-        answered: Answered<'_>,
-    ) {
-        self.outstanding -= u32::from(!again);
-        if !matches!(answered, Answered::Unknown) {
-            self.slowest_answer = self.slowest_answer.max(Some(after));
-        }
-        if self.phase != RunPhase::Opening {
-            // What is to be done about this target has been decided, or nothing is any more.
-            return;
-        }
-        let target = &mut self.targets[index as usize];
-        target.state = match (target.state, answered) {
-            (State::Open, _) | (_, Answered::Written) => State::Open,
-            (State::Unknown { damaged }, Answered::Damaged) if damaged < REPEATS => {
-                match again {
-                    true => self.to_repeat.push_back(index),
-                    false => self.to_announce.push_back(index),
-                }
-                State::Unknown {
-                    damaged: damaged + 1,
-                }
-            }
-            (_, Answered::Refused) => State::Refused,
-            // It is the time-out of the first that counts.
-            (state, Answered::Unknown) if again => state,
-            (State::Refused, _) => State::Refused,
-            _ => State::Unreachable,
-        };
-    }
 }
 
+#[path = "traffic_announce.rs"]
+mod announce;
 #[cfg(test)]
 #[path = "traffic_driver_tests.rs"]
 mod tests;

@@ -345,8 +345,8 @@ fn a_run_opens_although_its_first_announcements_are_lost() {
     }
 }
 
-/// In a paced lab nine in ten of all packets were announcements that were repeated before an answer
-/// could have come: for seconds its queues were full of them.
+/// In a paced lab every announcement was repeated eight times before an answer could have come, and
+/// there were more of them than messages.
 #[test]
 fn nothing_is_repeated_before_an_answer_can_have_come() {
     let (mut driver, mut taken) = driven(run_to(&[7, 8]));

@@ -64,12 +64,7 @@ impl LoadSteps {
 /// A metric in steps, 0 to 15.
 #[inline]
 fn graded(flits: u32, step: u32) -> u32 {
-    // Most are small, and a decision asks for up to five: no division for these.
-    match flits {
-        _ if flits < step => 0,
-        _ if flits < 2 * step => 1,
-        _ => (flits / step).min(MAX),
-    }
+    (flits / step).min(MAX)
 }
 
 /// What is known of the loads here.

@@ -77,28 +77,28 @@ const NOTHING: u32 = u32::MAX;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Item {
     pub(super) slot: Slot,
-    /// In bits 0..8 the number of flits, above where those of a packet lie.
+    /// Bit 0 is set, so that `Option<Item>` is two words as well; bits 1..8 the number of flits,
+    /// above where those of a packet lie.
     rest: NonZeroU64,
 }
 
 impl Item {
     /// A flit alone.
     #[inline]
-    pub(super) const fn flit(slot: Slot) -> Self {
+    pub(super) fn flit(slot: Slot) -> Self {
         Self::new(slot, NOTHING, 1)
     }
 
     #[inline]
-    const fn new(slot: Slot, body: u32, flits: u8) -> Self {
-        let rest =
-            NonZeroU64::MIN.saturating_add((body as u64) << 8 | (flits as u64).saturating_sub(1));
+    fn new(slot: Slot, body: u32, flits: u8) -> Self {
+        let rest = NonZeroU64::MIN | (u64::from(body) << 8 | u64::from(flits) << 1);
         Self { slot, rest }
     }
 
     /// Flits of the item.
     #[inline]
     pub(super) const fn flits(self) -> u8 {
-        self.rest.get() as u8
+        (self.rest.get() >> 1 & 0x7f) as u8
     }
 
     #[inline]
