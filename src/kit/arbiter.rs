@@ -10,6 +10,19 @@ const LOW_BITS: u64 = 0x0101_0101_0101_0101;
 /// The low seven bits of every byte of a word.
 const LOW_SEVEN: u64 = 0x7f7f_7f7f_7f7f_7f7f;
 
+/// For every winner what a grant leaves of a [`MatrixArbiter`], and what it adds: from then on all
+/// others go before it, and it before none.
+const GRANTS: [(u64, u64); 8] = {
+    let mut grants = [(0, 0); 8];
+    let mut winner = 0;
+    while winner < 8 {
+        let others = 0xff ^ (1 << winner);
+        grants[winner] = (!(LOW_BITS << winner), others << (8 * winner));
+        winner += 1;
+    }
+    grants
+};
+
 /// Gathers bit 7 of every byte into a mask of eight bits, byte 0 first.
 #[inline]
 pub(crate) const fn high_bits_of_bytes(word: u64) -> u8 {
@@ -54,9 +67,8 @@ impl MatrixArbiter {
     /// Makes `winner` the last in the order of preference.
     #[inline]
     pub const fn grant(&mut self, winner: u8) {
-        let winner = (winner & 7) as u32;
-        self.0 &= !(LOW_BITS << winner);
-        self.0 |= (0xff ^ (1 << winner)) << (8 * winner);
+        let (kept, added) = GRANTS[(winner & 7) as usize];
+        self.0 = self.0 & kept | added;
     }
 
     /// [`pick`](Self::pick) and [`grant`](Self::grant) in one step.

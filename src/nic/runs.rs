@@ -142,8 +142,9 @@ impl Runs {
             RunRequest::Announcement(index) => {
                 driver.announcement_answered((index, false), now.since(posted), answered);
             }
-            RunRequest::Repetition(repetition) => {
-                if let Some(index) = repetition.of(driver.serial()) {
+            RunRequest::Repetition { index, serial } => {
+                if serial == driver.serial() {
+                    let index = index.into();
                     driver.announcement_answered((index, true), now.since(posted), answered);
                 }
             }

@@ -34,7 +34,9 @@ enum State {
     Quarantine,
 }
 
+/// In lines of the cache of its own: what ends a request comes long after what began it.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 struct Slot<E> {
     entry: E,
     previous: u32,

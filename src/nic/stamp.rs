@@ -39,14 +39,22 @@ const PATTERN: u64 = mix(0x5041_5454_4552_4e00);
 /// One bit of every byte.
 const ODD: u64 = 0x0101_0101_0101_0101;
 
+/// The words that memory at `address`, a multiple of 64, holds to be read.
+#[inline]
+fn words_at(address: u64) -> impl Iterator<Item = [u8; 8]> {
+    let first = PATTERN ^ address.wrapping_mul(ADDRESS_FACTOR);
+    let next = |word: &u64| Some(mix(word.wrapping_add(TAIL)));
+    let words = core::iter::successors(next(&first), next);
+    words.map(|word| (word | ODD).to_le_bytes())
+}
+
 /// Fills the first `len` of `out` with what memory at `address`, a multiple of 64, holds to be
 /// read.
 #[inline]
 pub(crate) fn read_words(address: u64, out: &mut [u8; LINE], len: usize) {
-    let mut word = PATTERN ^ address.wrapping_mul(ADDRESS_FACTOR);
-    for chunk in out[..len.next_multiple_of(8)].as_chunks_mut::<8>().0 {
-        word = mix(word.wrapping_add(TAIL));
-        *chunk = (word | ODD).to_le_bytes();
+    let places = out[..len.next_multiple_of(8)].as_chunks_mut::<8>().0;
+    for (place, word) in places.iter_mut().zip(words_at(address)) {
+        *place = word;
     }
 }
 
@@ -73,9 +81,12 @@ impl Found {
     /// What `data`, read at `address`, a multiple of 64, are; no more than a line of them.
     #[inline]
     pub(crate) fn of(address: u64, data: &[u8]) -> Self {
-        let mut expected = [0; LINE];
-        read_words(address, &mut expected, data.len());
-        if *data == expected[..data.len()] {
+        // Word by word: what was just written as words is waited for by whoever reads more at once.
+        let (whole, rest) = data.as_chunks::<8>();
+        let mut expected = words_at(address);
+        let is_same = whole.iter().zip(&mut expected).all(|(a, b)| *a == b);
+        let last = expected.next().unwrap_or_default();
+        if is_same && rest.iter().zip(last).all(|(a, b)| *a == b) {
             return Self::Whole;
         }
         Self::of_others(data)

@@ -6,7 +6,7 @@ use self::announce::{ATTEMPTS, QUICK, QUICK_LEAST, QUICK_PART, REPEATS};
 use super::checker::{Announcement, MOST_ADDITIONS, Purpose};
 use super::latency::LatencyRecorder;
 use super::stamp::{Found, Stamp};
-use super::traffic_issuer::{Answered, Issuer, Message, Repetition, RunRequest};
+use super::traffic_issuer::{Answered, Issuer, Message, RunRequest};
 use super::traffic_layout::Layout;
 use super::traffic_pace::Pace;
 use super::traffic_pattern::Choice;

@@ -1,8 +1,6 @@
 //! How a run is announced to its targets before its first message.
 
-use super::{
-    Answered, Driver, Issuer, Message, Purpose, Repetition, RunPhase, RunRequest, State, Target,
-};
+use super::{Answered, Driver, Issuer, Message, Purpose, RunPhase, RunRequest, State, Target};
 use crate::time::{Duration, Time};
 
 /// Evenly spread announcements of a run to a target within the time-out of the first, besides the
@@ -38,7 +36,10 @@ impl Driver {
         let data = self.announcement.emit(Purpose::Begin);
         // These are not waited for, so that the window does not hold them up.
         while let Some(&index) = self.to_repeat.front() {
-            let request = RunRequest::Repetition(Repetition::new(self.serial, index));
+            let request = RunRequest::Repetition {
+                index: index as u16,
+                serial: self.serial,
+            };
             let Target {
                 processor, state, ..
             } = self.targets[index as usize];

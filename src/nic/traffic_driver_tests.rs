@@ -62,7 +62,7 @@ fn a_target_all_of_whose_addresses_are_given_up_does_not_hold_up_the_others() {
                             Answered::Written,
                         );
                     }
-                    RunRequest::Repetition(_) | RunRequest::Question(_) => panic!("of nobody"),
+                    RunRequest::Repetition { .. } | RunRequest::Question(_) => panic!("of nobody"),
                     RunRequest::Message(index) => {
                         let answered = [Answered::Written, Answered::Unknown];
                         let answered = answered[usize::from(processor == 1)];
@@ -220,18 +220,6 @@ fn a_target_that_no_announcement_reaches_is_known_after_one_time_out() {
     assert_eq!(driver.report().outstanding, 0);
 }
 
-#[test]
-fn what_was_repeated_is_known_by_its_run() {
-    // Index 32,768 and more of an odd run were those of others.
-    for serial in [0, 1, 77, 0x1_ffff] {
-        for index in [0, 5, 4_096, 32_767, 32_768, 65_534] {
-            let repetition = Repetition::new(serial, index);
-            assert_eq!(repetition.of(serial), Some(index), "{serial} {index}");
-            assert_eq!(repetition.of(serial + 1), None);
-        }
-    }
-}
-
 /// A repetition that gets through where the first was lost is as good; its time-out says nothing.
 #[test]
 fn a_repetition_may_reach_who_the_first_did_not() {
@@ -305,7 +293,7 @@ fn announced(
     for ms in ms {
         driver.issue(Time::ZERO + Duration::from_ms(ms), taken);
         while let Some((processor, request, _)) = taken.0.pop_front() {
-            let again = matches!(request, RunRequest::Repetition(_));
+            let again = matches!(request, RunRequest::Repetition { .. });
             all.push((processor, ms, again));
         }
     }

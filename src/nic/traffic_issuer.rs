@@ -35,35 +35,25 @@ pub(crate) struct Block {
     pub sequence: u32,
 }
 
-/// Which request of a run has ended, by the index of its target.
+/// Which request of a run has ended, by the index of its target. Eight bytes, which go from call to
+/// call in a register: written to memory and read again, they would be waited for behind all that
+/// was written before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RunRequest {
     Announcement(u32),
-    /// An announcement to somebody who has been sent one before. A run does not wait for its end.
-    Repetition(Repetition),
+    /// An announcement to somebody who has been sent one before, by which run of its network
+    /// interface: it may end during the next. A run does not wait for its end. A run has no more
+    /// targets than there are numbers for processors.
+    Repetition {
+        index: u16,
+        serial: u32,
+    },
     /// The question whether a target still knows of the run.
     Question(u32),
     Message(u32),
 }
 
-/// The target of an announcement that is repeated, and which run of its network interface it is of:
-/// it may end during the next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Repetition {
-    serial: u32,
-    index: u32,
-}
-
-impl Repetition {
-    pub(crate) const fn new(serial: u32, index: u32) -> Self {
-        Self { serial, index }
-    }
-
-    /// The index of the target, if this is of run `serial`.
-    pub(crate) fn of(self, serial: u32) -> Option<u32> {
-        (self.serial == serial).then_some(self.index)
-    }
-}
+const _: () = assert!(size_of::<RunRequest>() == 8);
 
 /// How a message ended.
 #[derive(Clone, Copy, Debug)]

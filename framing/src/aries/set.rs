@@ -365,7 +365,8 @@ impl Tail {
 
     /// What a tenth flit says.
     #[inline]
-    const fn of(tenth: u64) -> Self {
+    pub const fn of(tenth: Flit) -> Self {
+        let tenth = tenth.bits();
         Self {
             number: number_in(tenth),
             ack: (tenth >> ACK_SHIFT & 0x3f) as u8,
@@ -516,6 +517,62 @@ impl ControlSet {
     }
 }
 
+/// The nine data flits of a set, where they lie under `pattern`. Read one by one by whoever takes
+/// them, they are not written to memory in between, where they would be waited for.
+#[derive(Clone, Copy, Debug)]
+pub struct DataFlits<'a> {
+    /// The set.
+    pub bytes: &'a SetBytes,
+    /// What lies over it.
+    pub pattern: &'a Pattern,
+}
+
+impl DataFlits<'_> {
+    /// Flit `index`.
+    ///
+    /// # Panics
+    /// If there is no such flit.
+    #[inline]
+    pub fn flit(self, index: usize) -> Flit {
+        Flit::new(read_flit(self.bytes, index).bits() ^ self.pattern.flit(index))
+    }
+
+    /// All of them.
+    #[inline]
+    pub fn to_array(self) -> [Flit; DATA_FLITS] {
+        core::array::from_fn(|index| self.flit(index))
+    }
+}
+
+/// What a set is whose check is right, its data flits apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SetKind {
+    /// Nine [`DataFlits`] and this tenth flit; see [`Tail::of`].
+    Data(Flit),
+    /// Link control.
+    Control(ControlSet),
+}
+
+impl SetKind {
+    /// Looks at a set that lies in `bytes` under `pattern`.
+    ///
+    /// # Errors
+    /// See [`SetError`]; the CRC is judged first.
+    #[inline]
+    pub fn of(bytes: &SetBytes, pattern: &Pattern) -> Result<Self, SetError> {
+        if !crc20::is_good_under(bytes, pattern) {
+            return Err(SetError::Crc);
+        }
+        let tenth = read_flit(bytes, DATA_FLITS).bits() ^ pattern.flit(DATA_FLITS);
+        if tenth >> CONTROL_SHIFT == 0 {
+            return Ok(Self::Data(Flit::new(tenth)));
+        }
+        let mut plain = *bytes;
+        pattern.apply(&mut plain);
+        ControlSet::parse(&plain, &Tail::of(Flit::new(tenth))).map(Self::Control)
+    }
+}
+
 /// A set whose check is right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Set {
@@ -541,21 +598,13 @@ impl Set {
     /// See [`SetError`]; the CRC is judged first.
     #[inline]
     pub fn parse_under(pattern: &Pattern, bytes: &SetBytes) -> Result<Self, SetError> {
-        if !crc20::is_good_under(bytes, pattern) {
-            return Err(SetError::Crc);
-        }
-        let tenth = read_flit(bytes, DATA_FLITS).bits() ^ pattern.flit(DATA_FLITS);
-        let tail = Tail::of(tenth);
-        if tenth >> CONTROL_SHIFT != 0 {
-            let mut plain = *bytes;
-            pattern.apply(&mut plain);
-            return ControlSet::parse(&plain, &tail).map(Self::Control);
-        }
-        let mut flits = [Flit::IDLE; DATA_FLITS];
-        for (i, flit) in flits.iter_mut().enumerate() {
-            *flit = Flit::new(read_flit(bytes, i).bits() ^ pattern.flit(i));
-        }
-        Ok(Self::Data(DataSet { flits, tail }))
+        Ok(match SetKind::of(bytes, pattern)? {
+            SetKind::Data(tenth) => Self::Data(DataSet {
+                flits: DataFlits { bytes, pattern }.to_array(),
+                tail: Tail::of(tenth),
+            }),
+            SetKind::Control(set) => Self::Control(set),
+        })
     }
 
     /// Writes the set.

@@ -77,7 +77,7 @@ pub(super) fn read(
         return Ok(());
     }
     let (whole, rest) = (bytes / FLIT_BYTES, bytes % FLIT_BYTES);
-    let (full, behind) = area.split_at(whole);
+    let behind = &area[whole..];
     // Between the data and the check zeros stand, less than a flit of them.
     let unused = FLIT_MASK >> (8 * rest);
     let padding = match behind {
@@ -88,21 +88,21 @@ pub(super) fn read(
     if padding != 0 {
         return Err(PacketError::Padding);
     }
-    // Four flits are three words, and written as such; byte by byte it takes longer than the check.
-    let (fours, few) = full.as_chunks::<4>();
-    for (to, flits) in data.as_chunks_mut::<24>().0.iter_mut().zip(fours) {
-        let [a, b, c, d] = *flits;
-        let [a, b, c, d] = [a.bits(), b.bits(), c.bits(), d.bits()];
-        let words = [a << 16 | b >> 32, b << 32 | c >> 16, c << 48 | d];
-        for (to, word) in to.as_chunks_mut::<8>().0.iter_mut().zip(words) {
-            *to = word.to_be_bytes();
-        }
+    // Four flits are three words, and written as such: whoever reads a word of them then waits for
+    // one store, not for several to get to memory.
+    let flit = |index: usize| area.get(index).map_or(0, |flit| flit.bits());
+    let word = |at: usize| {
+        let (first, turn) = (at * 4 / 3, at % 3 * 16);
+        (flit(first) << (turn + 16) | flit(first + 1) >> (32 - turn)).to_be_bytes()
+    };
+    let (words, rest) = data[..bytes].as_chunks_mut::<8>();
+    let count = words.len();
+    for (at, place) in words.iter_mut().enumerate() {
+        *place = word(at);
     }
-    let behind_fours = &mut data[24 * fours.len()..];
-    for (to, flit) in behind_fours.as_chunks_mut().0.iter_mut().zip(few) {
-        *to = flit.to_bytes();
+    if !rest.is_empty() {
+        rest.copy_from_slice(&word(count)[..rest.len()]);
     }
-    data[bytes - rest..bytes].copy_from_slice(&behind[0].to_bytes()[..rest]);
     Ok(())
 }
 

@@ -114,6 +114,16 @@ pub fn others(own: u16, data: &[u8]) -> impl Iterator<Item = u16> {
 }
 
 impl Response {
+    /// To be read into.
+    pub const BLANK: Self = Self {
+        destination: NodeId::from_bits(0),
+        routing: Routing::Adaptive0,
+        packet_id: 0,
+        echo: 0,
+        status: Status::Done,
+        joined: false,
+    };
+
     /// Flits of the response with `bytes` bytes of data. A refusal has an area of one flit, for its
     /// status.
     #[inline]
@@ -170,12 +180,14 @@ impl Response {
     /// [`PacketError::NoHead`], `Length`, `Direction`, `Shape`, `ReservedStatus`.
     #[inline]
     pub fn parse_header(packet: &[Flit]) -> Result<(Self, usize), PacketError> {
-        Self::behind_head(area::head_of(packet)?, packet)
+        let mut response = Self::BLANK;
+        let bytes = response.read_header(area::head_of(packet)?, packet)?;
+        Ok((response, bytes))
     }
 
-    /// The header of a packet with `head`, and the number of data bytes.
-    #[inline]
-    fn behind_head(head: Head, packet: &[Flit]) -> Result<(Self, usize), PacketError> {
+    /// Takes over the header of a packet with `head`, and answers the number of data bytes.
+    #[inline(always)] // As `read`.
+    fn read_header(&mut self, head: Head, packet: &[Flit]) -> Result<usize, PacketError> {
         if !head.is_response() {
             return Err(PacketError::Direction);
         }
@@ -196,7 +208,7 @@ impl Response {
         if bytes > 0 && area::area_flits(bytes) != area.len() {
             return Err(PacketError::Shape);
         }
-        let response = Self {
+        *self = Self {
             destination: head.destination(),
             routing: head.routing(),
             packet_id: head.packet_id(),
@@ -204,7 +216,7 @@ impl Response {
             status,
             joined,
         };
-        Ok((response, bytes))
+        Ok(bytes)
     }
 
     /// Reads a whole packet: its header, and its data into the front of `data`, whose number is
@@ -212,15 +224,31 @@ impl Response {
     ///
     /// # Errors
     /// See [`PacketError`]; all but the command can occur.
-    #[inline(always)] // Its fields are waited for if they have to go through memory.
+    #[inline]
     pub fn parse(packet: &[Flit], data: &mut [u8; MAX_DATA]) -> Result<(Self, usize), PacketError> {
+        let mut response = Self::BLANK;
+        let bytes = response.read(packet, data)?;
+        Ok((response, bytes))
+    }
+
+    /// Does what [`parse`](Self::parse) does, into a response that its caller has: as part of an
+    /// answer its fields go through memory, where they are waited for.
+    ///
+    /// # Errors
+    /// As there; the response is then anything.
+    #[inline(always)]
+    pub fn read(
+        &mut self,
+        packet: &[Flit],
+        data: &mut [u8; MAX_DATA],
+    ) -> Result<usize, PacketError> {
         let head = area::head_of(packet)?;
-        let (response, bytes) = Self::behind_head(head, packet)?;
+        let bytes = self.read_header(head, packet)?;
         area::judge(packet, head, RESPONSE_HEADER_FLITS)?;
-        if response.status == Status::Done {
+        if self.status == Status::Done {
             area::read(&packet[RESPONSE_HEADER_FLITS..], bytes, data)?;
         }
-        Ok((response, bytes))
+        Ok(bytes)
     }
 }
 

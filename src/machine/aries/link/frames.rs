@@ -1,7 +1,10 @@
 //! Frames of sets on their way in and out of a link control block.
 
+use phitwire_framing::aries::flit::Flit;
 use phitwire_framing::aries::frame::{SETS_AT, SetFrame, SetFrameWriter, max_sets};
-use phitwire_framing::aries::set::{ControlSet, DataSet, Set, SetBytes, SetError, SetView, Tail};
+use phitwire_framing::aries::set::{
+    ControlSet, DATA_FLITS, DataFlits, DataSet, SetBytes, SetError, SetKind, SetView, Tail,
+};
 use phitwire_framing::carrier::lanes::swizzle_area_back;
 
 use super::input::AriesInput;
@@ -99,13 +102,13 @@ impl AriesLcb {
         brought: &mut Brought,
         input: &mut AriesInput,
     ) -> Result<(), ()> {
-        match &Set::parse_under(self.scrambler[IN].pattern(), bytes) {
-            Ok(Set::Data(set)) => {
+        match &SetKind::of(bytes, self.scrambler[IN].pattern()) {
+            Ok(SetKind::Data(tenth)) => {
                 brought.readable = true;
                 self.rx.bad_run = 0;
-                self.on_data_set(now, bytes, set, brought, input)
+                self.on_data_set(now, bytes, Tail::of(*tenth), brought, input)
             }
-            Ok(Set::Control(set)) => {
+            Ok(SetKind::Control(set)) => {
                 brought.readable = true;
                 self.rx.bad_run = 0;
                 self.sets.rx_control_sets += 1;
@@ -128,7 +131,7 @@ impl AriesLcb {
         &mut self,
         now: Time,
         bytes: &SetBytes,
-        set: &DataSet,
+        tail: Tail,
         brought: &mut Brought,
         input: &mut AriesInput,
     ) -> Result<(), ()> {
@@ -137,32 +140,34 @@ impl AriesLcb {
                 self.sets.rx_unplaced_sets += 1;
                 return Ok(());
             };
-            if set.tail.number != number as u8 & 0x7f {
+            if tail.number != number as u8 & 0x7f {
                 self.sets.rx_bad_sets += 1;
                 return Err(());
             }
             brought.at = Some(number + 1);
             number
         } else {
-            let Ok(number) = self.rx.place_short(set.tail.number) else {
+            let Ok(number) = self.rx.place_short(tail.number) else {
                 self.common.counters.drop_impossible_position += 1;
                 return Err(());
             };
             if number == self.rx.expected() {
                 // A repeated set may carry old acknowledgements, which six bits cannot tell from
                 // new ones.
-                self.on_tail(now, &set.tail);
+                self.on_tail(now, &tail);
             }
             number
         };
         brought.accepted = true;
-        self.peer_load = set.tail.load;
+        self.peer_load = tail.load;
         if self.rx.lanes.waits() {
             let bytes = self.scrambler[IN].taken_off(*bytes);
             self.rx.good(number, &bytes, &mut self.common.counters);
         }
         let counters = (&mut self.sets, &mut self.common.counters);
-        let new = self.rx.data(now, number, &set.flits, input, counters);
+        let pattern = self.scrambler[IN].pattern();
+        let flits = DataFlits { bytes, pattern };
+        let new = self.rx.data(now, number, flits, input, counters);
         brought.news |= new;
         brought.repeated |= !new;
         Ok(())
@@ -364,7 +369,9 @@ impl AriesLcb {
                 vc_ack: self.rx.acks.tell((number % 8) as usize, expected),
             };
             let pattern = self.scrambler[OUT].pattern();
-            DataSet::emit_under(pattern, &self.tx.flits_of(number), tail, slot);
+            let mut buffer = [Flit::IDLE; DATA_FLITS];
+            let flits = self.tx.flits_of(number, &mut buffer);
+            DataSet::emit_under(pattern, flits, tail, slot);
             if self.injector.is_on() && self.injector.apply(slot, self.tx.out.lanes) {
                 self.sets.tx_injected_errors += 1;
             }

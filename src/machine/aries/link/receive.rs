@@ -1,14 +1,14 @@
 //! The receiving half of the Aries link control block.
 
 use phitwire_framing::aries::flit::{Flit, VCS};
-use phitwire_framing::aries::set::{DATA_FLITS, SetBytes, TENTH_AT, number_distance};
+use phitwire_framing::aries::set::{DATA_FLITS, DataFlits, SetBytes, TENTH_AT, number_distance};
 
 use super::acks::{AckTerms, Acks};
 use super::config::AriesLinkConfig;
 use super::counters::SetCounters;
 use super::declared_gap::DeclaredGap;
 use super::held::HeldSets;
-use super::input::AriesInput;
+use super::input::{AriesInput, Arrived};
 use crate::link::LinkCounters;
 use crate::link::config::LinkProfile;
 use crate::link::credits::Impossible;
@@ -165,7 +165,7 @@ impl Receiver {
         &mut self,
         now: Time,
         set: u64,
-        flits: &[Flit; DATA_FLITS],
+        flits: DataFlits<'_>,
         input: &mut AriesInput,
         (counters, link): (&mut SetCounters, &mut LinkCounters),
     ) -> bool {
@@ -173,7 +173,8 @@ impl Receiver {
             self.sighted(set, now, counters);
         }
         if set == self.expected {
-            self.accept(flits, now, input, (counters, link));
+            let arrived = input.write_each(DATA_FLITS, |index| flits.flit(index));
+            self.accepted(arrived, now, (counters, link));
             self.arrived(set, now);
             if !self.held.is_empty() {
                 self.drain(now, input, (counters, link));
@@ -186,7 +187,7 @@ impl Receiver {
             };
             return true;
         }
-        self.out_of_turn(now, set, flits, counters)
+        self.out_of_turn(now, set, &flits.to_array(), counters)
     }
 
     fn out_of_turn(
@@ -215,15 +216,14 @@ impl Receiver {
         true
     }
 
+    /// The set that was expected has come, and its flits are in the input buffer.
     #[inline]
-    fn accept(
+    fn accepted(
         &mut self,
-        flits: &[Flit; DATA_FLITS],
+        arrived: Arrived,
         now: Time,
-        input: &mut AriesInput,
         (counters, link): (&mut SetCounters, &mut LinkCounters),
     ) {
-        let arrived = input.write(flits);
         link.rx_packets += u64::from(arrived.packets);
         counters.rx_sets += 1;
         counters.rx_flits += u64::from(arrived.written);
@@ -240,7 +240,7 @@ impl Receiver {
         (counters, link): (&mut SetCounters, &mut LinkCounters),
     ) {
         while let Some(flits) = self.held.take(self.expected) {
-            self.accept(&flits, now, input, (counters, link));
+            self.accepted(input.write(&flits), now, (counters, link));
         }
     }
 

@@ -128,7 +128,12 @@ impl ReplayBuffer {
         while self.tail - self.head + packet.len() as u64 > self.flits.slots() {
             self.flits.grow(self.head);
         }
-        self.flits.put(self.tail, packet);
+        // The head alone: its owner may just have written it, and together with what follows it
+        // would be waited for.
+        if let [head, rest @ ..] = packet {
+            *self.flits.get_mut(self.tail) = *head;
+            self.flits.put(self.tail + 1, rest);
+        }
         self.tail += packet.len() as u64;
         self.open_at = self.tail;
         self.packets += 1;
@@ -231,18 +236,22 @@ impl ReplayBuffer {
         ends - u8::from(end > flits)
     }
 
-    /// The nine flits of `set`, which was cut.
+    /// The nine flits of `set`, which was cut: where they lie, or in `buffer`, whose flits are
+    /// idle.
     #[inline]
-    pub fn flits_of(&self, set: u64) -> [Flit; DATA_FLITS] {
+    pub fn flits_of<'a>(
+        &'a self,
+        set: u64,
+        buffer: &'a mut [Flit; DATA_FLITS],
+    ) -> &'a [Flit; DATA_FLITS] {
         let record = self.record(set);
         let [first, second] = self.flits.slices(record.start.into(), record.flits.into());
         if let Ok(flits) = first.try_into() {
             return flits;
         }
-        let mut flits = [Flit::IDLE; DATA_FLITS];
-        flits[..first.len()].copy_from_slice(first);
-        flits[first.len()..][..second.len()].copy_from_slice(second);
-        flits
+        buffer[..first.len()].copy_from_slice(first);
+        buffer[first.len()..][..second.len()].copy_from_slice(second);
+        buffer
     }
 
     /// Number of the oldest set that is not acknowledged.
@@ -379,6 +388,10 @@ mod tests {
     use crate::rng::Rng;
     use phitwire_framing::aries::flit::{Head, NodeId, Routing};
 
+    fn flits_of(buffer: &ReplayBuffer, set: u64) -> [Flit; DATA_FLITS] {
+        *buffer.flits_of(set, &mut [Flit::IDLE; DATA_FLITS])
+    }
+
     fn packet(buffer: &mut ReplayBuffer, flits: u8, tag: u16) {
         part(buffer, flits, flits, tag);
     }
@@ -412,7 +425,7 @@ mod tests {
         packet(&mut buffer, 6, 1);
         part(&mut buffer, 14, 2, 2);
         assert!(buffer.cut_next(64));
-        let flits = buffer.flits_of(0);
+        let flits = flits_of(&buffer, 0);
         assert_eq!(
             flits[6..],
             [Flit::IDLE; 3],
@@ -425,14 +438,14 @@ mod tests {
         }
         assert_eq!((buffer.new_sets(64), buffer.backlog()), (1, 9));
         assert!(buffer.cut_next(64));
-        assert_eq!(Head::parse(buffer.flits_of(1)[0]).unwrap().packet_id(), 2);
+        assert_eq!(Head::parse(flits_of(&buffer, 1)[0]).unwrap().packet_id(), 2);
         for i in 9..13 {
             buffer.push(Flit::new(i));
             assert_eq!(buffer.new_sets(64), 0, "still {i} of 14");
         }
         buffer.push(Flit::new(13));
         assert!(buffer.cut_next(64) && !buffer.is_open());
-        assert_eq!(buffer.flits_of(2)[4], Flit::new(13));
+        assert_eq!(flits_of(&buffer, 2)[4], Flit::new(13));
         assert_eq!(buffer.packets(), 2);
     }
 
@@ -488,7 +501,7 @@ mod tests {
             send_all(&mut buffer, 8, ns(tag.into()));
             let mut left = 0;
             for set in from..buffer.next() {
-                for flit in buffer.flits_of(set) {
+                for flit in flits_of(&buffer, set) {
                     if left == 0 && flit != Flit::IDLE {
                         let head = Head::parse(flit).unwrap();
                         got.push(head.packet_id());
@@ -526,7 +539,7 @@ mod tests {
                 let sets = send_all(&mut whole, 64, ns(now));
                 assert_eq!(sets, send_all(&mut single, 64, ns(now)));
                 for set in first..whole.next() {
-                    assert_eq!(whole.flits_of(set), single.flits_of(set));
+                    assert_eq!(flits_of(&whole, set), flits_of(&single, set));
                 }
             }
             if rng.chance(1, 40) {

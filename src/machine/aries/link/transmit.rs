@@ -364,10 +364,14 @@ impl Transmitter {
         })
     }
 
-    /// The flits of `set`, which is among a run.
+    /// See [`ReplayBuffer::flits_of`]: `set` is among a run.
     #[inline]
-    pub fn flits_of(&self, set: u64) -> [Flit; DATA_FLITS] {
-        self.buffer.flits_of(set)
+    pub fn flits_of<'a>(
+        &'a self,
+        set: u64,
+        buffer: &'a mut [Flit; DATA_FLITS],
+    ) -> &'a [Flit; DATA_FLITS] {
+        self.buffer.flits_of(set, buffer)
     }
 
     /// A run leaves in a frame at `now`.

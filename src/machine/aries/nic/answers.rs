@@ -11,29 +11,28 @@ use phitwire_framing::aries::packet::{MAX_DATA, MAX_JOINED, Response, write_othe
 
 use super::packet_buf::{PacketBuf, PacketQueue};
 
-/// A response at the end of the queue that others may join.
-#[derive(Clone, Copy, Debug)]
+/// The response at the end of the queue, if others may join it.
+#[derive(Clone, Copy, Debug, Default)]
 struct Open {
-    head: Head,
+    head: Option<Head>,
     /// The numbers of the other requests that it answers.
     others: [u16; MAX_JOINED],
     len: usize,
 }
 
 impl Open {
-    const fn new(head: Head) -> Self {
-        Self {
-            head,
-            others: [0; MAX_JOINED],
-            len: 0,
-        }
+    /// Begins anew. Where it lies: moved there, it would be waited for.
+    #[inline]
+    const fn begin(&mut self, head: Option<Head>) {
+        self.head = head;
+        self.len = 0;
     }
 
     /// Lets a response of one flit join, if it says the same and there is room.
     #[inline]
     fn takes(&mut self, head: Head) -> bool {
         let what = |head: Head| (head.destination(), head.routing(), head.code());
-        if what(head) != what(self.head) {
+        if self.head.map(what) != Some(what(head)) {
             return false;
         }
         let Some(place) = self.others.get_mut(self.len) else {
@@ -54,7 +53,7 @@ impl Open {
 pub(crate) struct Answers {
     queue: PacketQueue,
     joins: bool,
-    open: Option<Open>,
+    open: Open,
     joined: u64,
 }
 
@@ -94,35 +93,36 @@ impl Answers {
             [flit] => Head::parse(*flit),
             _ => None,
         };
-        if let (Some(head), Some(open)) = (head, &mut self.open)
-            && open.takes(head)
-        {
+        if head.is_some_and(|head| self.open.takes(head)) {
             self.joined += 1;
             return;
         }
         self.finish_last();
         self.queue.push_vacant();
-        self.open = head.map(Open::new);
+        self.open.begin(head);
     }
 
     /// Nothing joins what is there any more: it may leave.
     #[inline]
     pub(crate) fn close(&mut self) {
-        if self.open.is_some() {
-            self.finish_last();
-            self.open = None;
-        }
+        self.finish_last();
+        self.open.begin(None);
     }
 
     /// Writes into the last response whom else it answers.
+    #[inline]
     fn finish_last(&mut self) {
-        let (Some(open), Some(last)) = (&self.open, self.queue.back_mut()) else {
+        if self.open.len > 0 {
+            self.join();
+        }
+    }
+
+    fn join(&mut self) {
+        let open = &self.open;
+        let (Some(head), Some(last)) = (open.head, self.queue.back_mut()) else {
             return;
         };
-        if open.len == 0 {
-            return;
-        }
-        let (alone, _) = Response::parse_header(&[open.head.flit()])
+        let (alone, _) = Response::parse_header(&[head.flit()])
             .expect("a response of one flit has been written");
         let joined = Response {
             joined: true,
@@ -137,7 +137,7 @@ impl Answers {
     /// The oldest packet.
     #[inline]
     pub(crate) fn front(&self) -> Option<&PacketBuf> {
-        debug_assert!(self.open.is_none(), "closed before");
+        debug_assert!(self.open.head.is_none(), "closed before");
         self.queue.front()
     }
 

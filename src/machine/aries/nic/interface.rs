@@ -381,18 +381,19 @@ impl Interface {
     #[inline]
     pub(crate) fn handle_response(&mut self, now: Time, packet: &[Flit]) {
         let mut data = [0; MAX_DATA];
-        let (response, bytes) = match Response::parse(packet, &mut data) {
-            Ok(parsed) => parsed,
+        let mut response = Response::BLANK;
+        let bytes = match response.read(packet, &mut data) {
+            Ok(bytes) => bytes,
             Err(error) => {
                 if let Some(answer) = self.requester.damaged(packet, error) {
-                    self.settle(now, &answer, &data);
+                    self.settle(now, answer, &data);
                 }
                 return;
             }
         };
         let own_bytes = if response.joined { 0 } else { bytes };
         if let Some(answer) = self.requester.answer(&response, own_bytes) {
-            self.settle(now, &answer, &data);
+            self.settle(now, answer, &data);
         }
         if !response.joined {
             return;
@@ -403,7 +404,7 @@ impl Interface {
                 ..response
             };
             if let Some(answer) = self.requester.answer(&other, 0) {
-                self.settle(now, &answer, &data);
+                self.settle(now, answer, &data);
             }
         }
     }
@@ -415,7 +416,7 @@ impl Interface {
         if let Some(name) = self.collective.take_answered()
             && let Some(answer) = self.requester.answered_by_message(name)
         {
-            self.settle(now, &answer, &[0; MAX_DATA]);
+            self.settle(now, answer, &[0; MAX_DATA]);
         }
         has_answer
     }
@@ -437,7 +438,7 @@ impl Interface {
         self.requester.outstanding.slab.advance(now);
         self.work = BlockWork::begin(now);
         while let Some(answer) = self.requester.expire(now) {
-            self.settle(now, &answer, &[0; MAX_DATA]);
+            self.settle(now, answer, &[0; MAX_DATA]);
         }
         while let Some(event) = self.responder.receives.expire(now) {
             self.responder.event(event);

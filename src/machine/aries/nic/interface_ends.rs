@@ -16,18 +16,13 @@ use crate::time::Time;
 impl Interface {
     /// Hands the end of a request to its requester; the data of the response are in `data`.
     #[inline]
-    pub(super) fn settle(&mut self, now: Time, answer: &Answer, data: &[u8; MAX_DATA]) {
-        let Answer { pending, failure } = answer;
-        let mut failure = *failure;
-        if failure.is_none() && (pending.landing.local.is_some() || pending.landing.flag.is_some())
-        {
-            failure = self.land(pending, data).err();
+    pub(super) fn settle(&mut self, now: Time, mut answer: Answer, data: &[u8; MAX_DATA]) {
+        let Landing { local, flag, .. } = answer.pending.landing;
+        if answer.failure.is_none() && (local.is_some() || flag.is_some()) {
+            answer.failure = self.land(&answer.pending, data).err();
         }
-        let answer = &Answer {
-            pending: *pending,
-            failure,
-        };
-        let failure = &answer.failure;
+        let answer = &answer;
+        let Answer { pending, failure } = answer;
         match pending.asker {
             Asker::User(user) => self.complete_request(now, user, answer, data),
             Asker::Transaction(ssid) | Asker::TransactionEvent(ssid) => {

@@ -160,7 +160,72 @@ impl Pending {
     };
 }
 
-impl Entry for Pending {
+/// What most requests need of [`Pending`]: with its slot's links, a line of the cache. A response
+/// finds it there long after it was written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kept {
+    posted: Time,
+    asker: Asker,
+    offset: u64,
+    node: NodeId,
+    command: Command,
+    handle: u16,
+    answer_bytes: u8,
+    skip: u8,
+    take: u8,
+    /// The rest of what becomes of its data is in [`Outstanding::places`].
+    has_place: bool,
+}
+
+const _: () = assert!(size_of::<Kept>() <= 48, "a line less the links of a slot");
+
+/// Where the data of a response go in the local memory, and the flag behind them.
+type Place = (Option<u64>, Option<(u64, u64)>);
+
+impl Kept {
+    #[inline]
+    fn of(pending: &Pending) -> Self {
+        let Landing {
+            skip,
+            take,
+            local,
+            flag,
+        } = pending.landing;
+        Self {
+            posted: pending.posted,
+            asker: pending.asker,
+            offset: pending.offset,
+            node: pending.node,
+            command: pending.command,
+            handle: pending.handle,
+            answer_bytes: pending.answer_bytes,
+            skip,
+            take,
+            has_place: local.is_some() || flag.is_some(),
+        }
+    }
+
+    #[inline]
+    fn with_place(&self, (local, flag): Place) -> Pending {
+        Pending {
+            posted: self.posted,
+            asker: self.asker,
+            node: self.node,
+            command: self.command,
+            handle: self.handle,
+            offset: self.offset,
+            answer_bytes: self.answer_bytes,
+            landing: Landing {
+                skip: self.skip,
+                take: self.take,
+                local,
+                flag,
+            },
+        }
+    }
+}
+
+impl Entry for Kept {
     #[inline]
     fn posted(&self) -> Time {
         self.posted
@@ -170,7 +235,9 @@ impl Entry for Pending {
 /// The outstanding requests of one network interface.
 #[derive(Clone, Debug)]
 pub(crate) struct Outstanding {
-    pub slab: Slab<Pending>,
+    pub slab: Slab<Kept>,
+    /// By id, as far as there was one.
+    places: Vec<Place>,
     capacity: u32,
     /// Waiting requests of users.
     users: u32,
@@ -194,7 +261,13 @@ impl Outstanding {
             "the configuration bounds it"
         );
         Self {
-            slab: Slab::in_regions(IDS.into(), Pending::NONE, periods, (REGIONS, region_of)),
+            slab: Slab::in_regions(
+                IDS.into(),
+                Kept::of(&Pending::NONE),
+                periods,
+                (REGIONS, region_of),
+            ),
+            places: Vec::new(),
             capacity,
             users: 0,
             turn: 0,
@@ -251,24 +324,55 @@ impl Outstanding {
     pub(crate) fn begin(&mut self, pending: Pending, routing: Routing) -> (PacketId, u8) {
         assert!(self.has_room(Share::Reserve), "room was asked for");
         let region = self.region(routing, pending.offset);
-        let begun = region.and_then(|region| self.slab.begin_in(region, pending));
+        let kept = Kept::of(&pending);
+        let begun = region.and_then(|region| self.slab.begin_in(region, kept));
         let (index, period) = begun.expect("an id was asked for");
+        if kept.has_place {
+            self.place(index, (pending.landing.local, pending.landing.flag));
+        }
         self.turn = self.turn.wrapping_add(1);
         self.users += u32::from(pending.asker.is_user());
         (PacketId(index as u16), echo_of(period))
     }
 
+    fn place(&mut self, index: u32, place: Place) {
+        let index = index as usize;
+        if self.places.len() <= index {
+            self.places.resize(index + 1, (None, None));
+        }
+        self.places[index] = place;
+    }
+
+    /// All that is known of a request.
+    #[inline]
+    fn pending(&self, id: PacketId, kept: &Kept) -> Pending {
+        let place = if kept.has_place {
+            self.places[id.index() as usize]
+        } else {
+            (None, None)
+        };
+        kept.with_place(place)
+    }
+
+    /// Whether a request waits that a response with `id` and `echo` answers.
+    #[inline]
+    pub(crate) fn waits(&self, id: PacketId, echo: u8) -> bool {
+        self.slab.get(id.index()).is_some() && self.is_recent(id, echo)
+    }
+
     /// The request that a response with `id` and `echo` answers, if one waits for it.
     #[inline]
-    pub(crate) fn answered_by(&self, id: PacketId, echo: u8) -> Option<&Pending> {
-        let pending = self.slab.get(id.index());
-        pending.filter(|_| self.is_recent(id, echo))
+    pub(crate) fn answered_by(&self, id: PacketId, echo: u8) -> Option<Pending> {
+        let kept = self.slab.get(id.index());
+        kept.filter(|_| self.is_recent(id, echo))
+            .map(|kept| self.pending(id, kept))
     }
 
     /// The request that `id` names, if it waits.
     #[cfg(test)]
-    pub(crate) fn get(&self, id: PacketId) -> Option<&Pending> {
-        self.slab.get(id.index())
+    pub(crate) fn get(&self, id: PacketId) -> Option<Pending> {
+        let kept = self.slab.get(id.index())?;
+        Some(self.pending(id, kept))
     }
 
     /// Ends a request whose response has come.
@@ -299,9 +403,10 @@ impl Outstanding {
     /// Times out the longest-waiting request if it was posted at `limit` or before.
     #[inline]
     pub(crate) fn expire(&mut self, limit: Time) -> Option<(PacketId, Pending)> {
-        let (index, pending) = self.slab.expire(limit)?;
-        self.users -= u32::from(pending.asker.is_user());
-        Some((PacketId(index as u16), pending))
+        let (index, kept) = self.slab.expire(limit)?;
+        self.users -= u32::from(kept.asker.is_user());
+        let id = PacketId(index as u16);
+        Some((id, self.pending(id, &kept)))
     }
 }
 

@@ -37,14 +37,28 @@ impl PacketBuf {
         &self.flits[..usize::from(self.len)]
     }
 
-    /// Room for any packet, for an encoder that answers how many flits it wrote.
+    /// Lets `encode` write a packet and answer how many flits it has.
     #[inline]
     pub(crate) fn fill<E>(
         &mut self,
         encode: impl FnOnce(&mut [Flit]) -> Result<usize, E>,
     ) -> Result<(), E> {
-        self.len = encode(&mut self.flits)?.min(MAX_PACKET_FLITS) as u8;
+        let flits = encode(self.room())?;
+        self.set_len(flits);
         Ok(())
+    }
+
+    /// Room for any packet; [`set_len`](Self::set_len) says what was written.
+    // An encoder that is called by a closure gets its fields by way of memory, and waits for them.
+    #[inline]
+    pub(crate) fn room(&mut self) -> &mut [Flit; MAX_PACKET_FLITS] {
+        &mut self.flits
+    }
+
+    /// A packet of `flits` flits was written.
+    #[inline]
+    pub(crate) fn set_len(&mut self, flits: usize) {
+        self.len = flits.min(MAX_PACKET_FLITS) as u8;
     }
 
     /// Takes the packet at the front of `vc`, when all of it is there.
@@ -111,6 +125,10 @@ impl PacketQueue {
         if self.len != 0 {
             self.front = self.index(1);
             self.len -= 1;
+        }
+        if self.len == 0 {
+            // What was used last is nearest to the processor.
+            self.front = 0;
         }
     }
 

@@ -97,7 +97,8 @@ impl Requester {
     /// # Panics
     /// If there is no room even in the reserve, or no free id. Check [`has_room`](Self::has_room)
     /// first, and [`has_id`](Self::has_id) for a deterministic mode.
-    #[inline]
+    // As a call it gets what was just put together by way of memory, and waits for that.
+    #[inline(always)]
     pub(crate) fn issue(
         &mut self,
         now: Time,
@@ -128,9 +129,12 @@ impl Requester {
             key: ask.key,
         };
         let packet = self.queue.vacant();
-        if let Err(error) = packet.fill(|flits| request.emit(ask.data, flits)) {
-            self.outstanding.finish(id);
-            return Err(error);
+        match request.emit(ask.data, packet.room()) {
+            Ok(flits) => packet.set_len(flits),
+            Err(error) => {
+                self.outstanding.finish(id);
+                return Err(error);
+            }
         }
         self.queue.push_vacant();
         self.counters.posted(ask.command);
@@ -142,7 +146,7 @@ impl Requester {
     #[inline]
     pub(crate) fn next_packet(&mut self) -> Option<&PacketBuf> {
         while let Some((id, echo)) = self.queue.front().and_then(name_of)
-            && self.outstanding.answered_by(id, echo).is_none()
+            && !self.outstanding.waits(id, echo)
         {
             self.queue.pop_front();
             if self.outstanding.is_recent(id, echo) {
@@ -161,11 +165,11 @@ impl Requester {
 
     /// Matches a response with `bytes` bytes of data; `None` when it answers nothing, which is
     /// counted. Those others that it answers as well are not looked at.
-    #[inline]
+    #[inline(always)] // As `issue`.
     pub(crate) fn answer(&mut self, response: &Response, bytes: usize) -> Option<Answer> {
         let id = PacketId::from_bits(response.packet_id);
         let mut answer = Answer {
-            pending: *self.waiting(response, id)?,
+            pending: self.waiting(response, id)?,
             failure: None,
         };
         match response.status {
@@ -188,7 +192,7 @@ impl Requester {
     /// Ends a request of the collective engine that a message of its receiver's answered: no
     /// response comes.
     pub(crate) fn answered_by_message(&mut self, (id, echo): RequestName) -> Option<Answer> {
-        let pending = *self.outstanding.answered_by(id, echo)?;
+        let pending = self.outstanding.answered_by(id, echo)?;
         if !matches!(pending.asker, Asker::Collective(_)) {
             return None;
         }
@@ -203,13 +207,13 @@ impl Requester {
 
     /// The request that `response`, with `id`, answers.
     #[inline]
-    fn waiting(&mut self, response: &Response, id: PacketId) -> Option<&Pending> {
+    fn waiting(&mut self, response: &Response, id: PacketId) -> Option<Pending> {
         if response.destination != self.node {
             self.counters.discard_misrouted += 1;
             return None;
         }
         let echo = response.echo;
-        if self.outstanding.answered_by(id, echo).is_none() {
+        if !self.outstanding.waits(id, echo) {
             self.unexpected(id, echo);
         }
         self.outstanding.answered_by(id, echo)
@@ -241,7 +245,7 @@ impl Requester {
         };
         self.counters.damaged_responses += 1;
         let id = PacketId::from_bits(header.packet_id);
-        let pending = *self.waiting(&header, id)?;
+        let pending = self.waiting(&header, id)?;
         self.outstanding.give_up(id);
         let failure = Some(Failure::DamagedResponse);
         Some(Answer { pending, failure })

@@ -130,12 +130,12 @@ impl Responder {
         if collective.keeps(now, &response) {
             return false;
         }
-        let emitted = out.fill(|flits| response.emit(&answer[..bytes], flits));
+        let emitted = response.emit(&answer[..bytes], out.room());
         debug_assert!(
             emitted.is_ok(),
             "a reply has at most 64 bytes, a refusal none"
         );
-        emitted.is_ok()
+        emitted.map(|flits| out.set_len(flits)).is_ok()
     }
 
     /// A request that came damaged: it is refused, if its header still tells who asked.

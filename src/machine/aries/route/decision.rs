@@ -36,8 +36,8 @@ pub struct Routes {
 /// What a packet is about to do at this router.
 #[derive(Clone, Copy)]
 struct Intent {
-    minimal: Option<Part>,
-    up: Option<Up>,
+    minimal: Part,
+    up: Up,
     at_source: bool,
     /// Whether the packet's state asks for the way up.
     is_up: bool,
@@ -46,36 +46,25 @@ struct Intent {
     position: u8,
 }
 
-/// A minimal part of a way.
+/// A minimal part of a way; without ports there is none.
 #[derive(Clone, Copy)]
 struct Part {
     ports: PortMask,
     class: u8,
 }
 
-/// The way up to a root.
+/// The way up to a root; without ports there is none.
 #[derive(Clone, Copy)]
 struct Up {
-    ports: PortMask,
+    /// Ports of the dimensions that are still open.
+    greens: PortMask,
+    blacks: PortMask,
     class: u8,
-    /// The kind of the port that decides which dimensions are still open.
-    from: PortKind,
-    end: End,
-}
-
-/// What comes after the green and black steps of the way up in a group.
-#[derive(Clone, Copy)]
-enum End {
-    /// A blue link to the intermediate group.
-    Blue,
-    /// The root, whose minimal ways these are.
-    Root(Part),
-}
-
-/// A step of the way up.
-enum Step {
-    Port(u8),
-    Root(Part),
+    /// What comes after the green and black steps in a group: the blue links to the intermediate
+    /// group, or the minimal ways of the root.
+    ends: PortMask,
+    /// The class of the latter.
+    root: Option<u8>,
 }
 
 /// All ways of a packet that came in by a port of `kind` at the router of `registers`. For many
@@ -159,6 +148,8 @@ impl Routes {
     }
 
     /// The part of its way that a packet is on, with the ports of `live` only.
+    // As a call it gives its answer by way of memory, for which the caller waited.
+    #[inline(always)]
     fn phase(&self, kind: PortKind, head: Head, live: PortMask) -> Intent {
         let local = head.destination().group() == self.registers.group;
         let mut class = head.vc() & 3;
@@ -183,22 +174,23 @@ impl Routes {
             PortKind::Green => 1,
             PortKind::Black => 2,
         } + if local { 0 } else { 3 * class.min(1) };
-        if !is_up || class == 0 && !local {
-            let ports = self.minimal(kind, head) & live;
-            let from = if local { PortKind::Processor } else { kind };
-            return Intent {
-                minimal: (ports != 0).then_some(Part { ports, class }),
-                up: (class == 0)
-                    .then(|| self.up(from, head, live, class, is_up))
-                    .flatten(),
-                at_source,
-                is_up,
-                position,
-            };
-        }
+        let is_minimal = !is_up || class == 0 && !local;
+        let minimal = Part {
+            ports: if is_minimal {
+                self.minimal(kind, head) & live
+            } else {
+                0
+            },
+            class,
+        };
+        let up = match (is_minimal, class, local) {
+            (true, 0, true) => self.up(PortKind::Processor, head, live, class, is_up),
+            (true, 0, false) | (false, ..) => self.up(kind, head, live, class, is_up),
+            (true, ..) => Up::NOWHERE,
+        };
         Intent {
-            minimal: None,
-            up: self.up(kind, head, live, class, true),
+            minimal,
+            up,
             at_source,
             is_up,
             position,
@@ -207,38 +199,44 @@ impl Routes {
 
     /// The way up for a packet that has come on `class` and `is_up` already, or only begins to be;
     /// `from` says which dimensions are still open.
-    fn up(&self, from: PortKind, head: Head, live: PortMask, class: u8, is_up: bool) -> Option<Up> {
+    #[inline]
+    fn up(&self, from: PortKind, head: Head, live: PortMask, class: u8, is_up: bool) -> Up {
         let local = head.destination().group() == self.registers.group;
-        let mut ports = self.non_minimal(from, head) & live;
+        let ports = self.non_minimal(from, head) & live;
+        let greens = match from {
+            PortKind::Processor | PortKind::Blue => ports & self.green,
+            PortKind::Green | PortKind::Black => 0,
+        };
+        let blacks = match from {
+            PortKind::Black => 0,
+            _ => ports & self.black,
+        };
         if !local && class == 0 {
-            return (ports != 0).then_some(Up {
-                ports,
+            return Up {
+                greens,
+                blacks,
                 class,
-                from,
-                end: End::Blue,
-            });
+                ends: ports & self.blue,
+                root: None,
+            };
         }
-        ports &= self.green | self.black;
         let class = if local {
             self.registers.local_up_class & 3
         } else {
             class
         };
-        // A packet that begins its way up right here gains nothing from a root right here.
-        let root = Part {
-            ports: if is_up {
+        Up {
+            greens,
+            blacks,
+            class,
+            // A packet that begins its way up right here gains nothing from a root right here.
+            ends: if is_up {
                 self.minimal(PortKind::Processor, head) & live
             } else {
                 0
             },
-            class: self.registers.root_classes[usize::from(class)] & 3,
-        };
-        (ports | root.ports != 0).then_some(Up {
-            ports,
-            class,
-            from,
-            end: End::Root(root),
-        })
+            root: Some(self.registers.root_classes[usize::from(class)] & 3),
+        }
     }
 
     /// Every decision that this router could take for a packet with this head, whatever its routing
@@ -255,33 +253,14 @@ impl Routes {
             return ways;
         }
         let phase = self.phase(kind, head, PortMask::MAX);
-        if let Some(part) = phase.minimal {
-            ways.add(part.ports, part.class, false);
-        }
-        if let Some(up) = phase.up {
-            let (greens, blacks) = self.open_dimensions(up);
-            match up.end {
-                End::Blue => ways.add(greens | blacks | up.ports & self.blue, up.class, true),
-                End::Root(root) => {
-                    ways.add(greens | blacks, up.class, true);
-                    ways.add(root.ports, root.class, false);
-                }
-            }
+        let Intent { minimal, up, .. } = phase;
+        ways.add(minimal.ports, minimal.class, false);
+        ways.add(up.greens | up.blacks, up.class, true);
+        match up.root {
+            None => ways.add(up.ends, up.class, true),
+            Some(class) => ways.add(up.ends, class, false),
         }
         ways
-    }
-
-    /// Green and black ports that a way up may still take.
-    fn open_dimensions(&self, up: Up) -> (PortMask, PortMask) {
-        let greens = match up.from {
-            PortKind::Processor | PortKind::Blue => up.ports & self.green,
-            PortKind::Green | PortKind::Black => 0,
-        };
-        let blacks = match up.from {
-            PortKind::Black => 0,
-            _ => up.ports & self.black,
-        };
-        (greens, blacks)
     }
 
     /// Decides where a packet goes: `live` are the ports whose link is up, `load` gives a port's
@@ -349,8 +328,8 @@ impl Routes {
 
 impl Intent {
     const NOWHERE: Self = Self {
-        minimal: None,
-        up: None,
+        minimal: Part { ports: 0, class: 0 },
+        up: Up::NOWHERE,
         at_source: false,
         is_up: false,
         position: 0,
@@ -387,7 +366,18 @@ impl Intent {
     }
 }
 
+impl Up {
+    const NOWHERE: Self = Self {
+        greens: 0,
+        blacks: 0,
+        class: 0,
+        ends: 0,
+        root: None,
+    };
+}
+
 impl Part {
+    #[inline]
     fn way(&self, port: u8) -> Way {
         Way {
             port,

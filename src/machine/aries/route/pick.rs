@@ -2,7 +2,7 @@
 
 use phitwire_framing::aries::flit::{Head, Routing};
 
-use super::{Decision, End, Intent, Loads, Part, Routes, Step, Up, Way};
+use super::{Decision, Intent, Loads, Part, Routes, Up, Way};
 use crate::machine::aries::route::draws::{Draws, HashDraws, NoLoads, count, nth, pick_port};
 use crate::machine::aries::route::registers::ModeBias;
 use crate::rng::{Rng, spread};
@@ -30,11 +30,9 @@ impl Routes {
         let up_first = phase.wants_up(mode.is_non_minimal());
         for (turn, up) in [up_first, !up_first].into_iter().enumerate() {
             let candidate = if up {
-                phase.up.and_then(|up| self.draw_up(up, draws, &NoLoads))
+                self.draw_up(&phase.up, draws, &NoLoads)
             } else {
-                phase
-                    .minimal
-                    .map(|part| part.way(nth(part.ports, draws.below(count(part.ports)))))
+                phase.minimal.pick(draws, &NoLoads)
             };
             if let Some(way) = candidate {
                 return Some(phase.decision(way, up, turn > 0));
@@ -45,6 +43,7 @@ impl Routes {
 
     /// The less loaded candidate of the kind that the mode or the packet's state requires, or of
     /// the other kind if there is none.
+    #[inline(always)] // As `phase`.
     pub(super) fn pick_of_kind(
         &self,
         phase: Intent,
@@ -55,10 +54,10 @@ impl Routes {
         let up_first = phase.wants_up(wants_up);
         for (turn, up) in [up_first, !up_first].into_iter().enumerate() {
             let candidate = if up {
-                let picked = phase.up.and_then(|up| self.pick_up(up, rng, load));
+                let picked = self.pick_up(&phase.up, rng, load);
                 picked.map(|(way, _)| way)
             } else {
-                phase.minimal.map(|part| part.pick(rng, load))
+                phase.minimal.pick(rng, load)
             };
             if let Some(way) = candidate {
                 return Some(phase.decision(way, up, turn > 0));
@@ -71,25 +70,22 @@ impl Routes {
     /// source group, which may divert a packet or return it to a minimal path, and on the way to a
     /// root, where each router can become the root (white paper, "Aries Router": "two minimal and
     /// two non-minimal outputs for every packet").
+    #[inline(always)] // As `phase`.
     pub(super) fn pick_adaptive(
         &self,
-        phase: Intent,
+        mut phase: Intent,
         mode: usize,
         rng: &mut Rng,
         load: &impl Loads,
     ) -> Option<Decision> {
-        let (mut down, mut up) = (phase.minimal, phase.up);
         let mut is_root = false;
-        if let (None, Some(Up { end, .. })) = (down, &mut up)
-            && let End::Root(root) = end
-            && root.ports != 0
-        {
-            is_root = true;
-            down = Some(*root);
-            root.ports = 0;
+        if let (0, Some(class)) = (phase.minimal.ports, phase.up.root) {
+            is_root = phase.up.ends != 0;
+            let ports = core::mem::take(&mut phase.up.ends);
+            phase.minimal = Part { ports, class };
         }
-        let down = down.map(|part| part.pick(rng, load));
-        let up = up.and_then(|up| self.pick_up(up, rng, load));
+        let down = phase.minimal.pick(rng, load);
+        let up = self.pick_up(&phase.up, rng, load);
         let bias = &self.registers.bias[mode & 3];
         match (down, up) {
             (Some(down), Some((up, up_load))) => {
@@ -115,69 +111,62 @@ impl Routes {
     /// minimal ones in sequence; the load behind the root is unknown here, so the other candidate
     /// stands for it. Thus a network whose links are all full diverts no packet, where each would
     /// take twice the scarce bandwidth.
-    fn pick_up(&self, up: Up, rng: &mut Rng, load: &impl Loads) -> Option<(Way, u32)> {
+    #[inline]
+    fn pick_up(&self, up: &Up, rng: &mut Rng, load: &impl Loads) -> Option<(Way, u32)> {
         let (one, other) = (self.draw_up(up, rng, load)?, self.draw_up(up, rng, load)?);
         let loads = (load.of(one.port), load.of(other.port));
         let way = if loads.1 < loads.0 { other } else { one };
         Some((way, loads.0 + loads.1))
     }
 
-    /// One candidate up.
-    fn draw_up(&self, up: Up, draws: &mut impl Draws, load: &impl Loads) -> Option<Way> {
-        Some(match self.draw(up, draws)? {
-            Step::Port(port) => {
-                load.drawn(port, true);
-                Way {
-                    port,
-                    class: up.class,
-                    non_minimal: true,
-                }
-            }
-            Step::Root(part) => part.way(pick_port(part.ports, draws, load, true)),
-        })
-    }
-
-    /// Draws the next step up: green, black or staying in either dimension, so that each router of
-    /// the group has about the same chance. Staying is no choice where the path could not continue.
-    fn draw(&self, up: Up, draws: &mut impl Draws) -> Option<Step> {
-        let (greens, blacks) = self.open_dimensions(up);
-        let blues = up.ports & self.blue;
-        let ends = match up.end {
-            End::Blue => blues != 0,
-            End::Root(root) => root.ports != 0,
+    /// One candidate for the next step up: green, black or staying in either dimension, so that each
+    /// router of the group has about the same chance. Staying is no choice where the path could not
+    /// continue.
+    #[inline]
+    fn draw_up(&self, up: &Up, draws: &mut impl Draws, load: &impl Loads) -> Option<Way> {
+        let step = |port| {
+            load.drawn(port, true);
+            Some(Way {
+                port,
+                class: up.class,
+                non_minimal: true,
+            })
         };
-        if greens != 0 {
-            let stays = u64::from(blacks != 0 || ends);
-            let drawn = draws.below(count(greens) + stays);
-            if drawn < count(greens) {
-                return Some(Step::Port(nth(greens, drawn)));
+        let ends = up.ends != 0;
+        if up.greens != 0 {
+            let greens = count(up.greens);
+            let drawn = draws.below(greens + u64::from(up.blacks != 0 || ends));
+            if drawn < greens {
+                return step(nth(up.greens, drawn));
             }
         }
-        if blacks != 0 {
-            let stays = if ends {
-                u64::from(self.registers.black_links.max(1))
-            } else {
-                0
-            };
-            let drawn = draws.below(count(blacks) + stays);
-            if drawn < count(blacks) {
-                return Some(Step::Port(nth(blacks, drawn)));
+        if up.blacks != 0 {
+            let stays = u64::from(self.registers.black_links.max(1));
+            let blacks = count(up.blacks);
+            let drawn = draws.below(blacks + if ends { stays } else { 0 });
+            if drawn < blacks {
+                return step(nth(up.blacks, drawn));
             }
         }
+        let ports = up.ends;
         if !ends {
             return None;
         }
-        Some(match up.end {
-            End::Blue => Step::Port(nth(blues, draws.below(count(blues)))),
-            End::Root(root) => Step::Root(root),
-        })
+        match up.root {
+            None => step(nth(ports, draws.below(count(ports)))),
+            Some(class) => {
+                let root = Part { ports, class };
+                Some(root.way(pick_port(ports, draws, load, true)))
+            }
+        }
     }
 }
 
 impl Part {
     /// The less loaded of two candidates.
-    fn pick(&self, rng: &mut Rng, load: &impl Loads) -> Way {
-        self.way(pick_port(self.ports, rng, load, false))
+    #[inline]
+    fn pick(&self, draws: &mut impl Draws, load: &impl Loads) -> Option<Way> {
+        (self.ports != 0).then(|| self.way(pick_port(self.ports, draws, load, false)))
     }
 }
 

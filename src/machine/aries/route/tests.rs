@@ -207,7 +207,8 @@ fn without_live_minimal_ports_a_packet_of_class_0_goes_up() {
             let head = head_to(to, routing, false);
             let router = &routes[0];
             let phase = router.phase(PortKind::Processor, head, PortMask::MAX);
-            let dead = phase.minimal.expect("minimal ports").ports;
+            let dead = phase.minimal.ports;
+            assert_ne!(dead, 0);
             let decision = decide(router, PortKind::Processor, head, !dead).expect("a way up");
             assert!(decision.way.non_minimal, "{routing:?} {to:?} {decision:?}");
             assert_eq!(decision.way.class, u8::from(to.0 == 0));
@@ -235,7 +236,8 @@ fn without_non_minimal_ports_packets_go_minimally() {
     let routes = all_routes(&machine);
     let head = head_to((1, 3), Routing::Valiant, false);
     let phase = routes[0].phase(PortKind::Processor, head, PortMask::MAX);
-    let minimal = phase.minimal.expect("minimal ports");
+    let minimal = phase.minimal;
+    assert_ne!(minimal.ports, 0);
     let mut registers = machine.registers((0, 0));
     let tables = Arc::make_mut(&mut registers.tables[0]);
     tables.global_non_minimal = Vec::new();
@@ -346,7 +348,8 @@ fn climbing(kind: PortKind, (routing, to): (Routing, At), load: u32, up_load: u3
     let mut rng = Rng::new(8, 9);
     let head = head_to(to, routing, false);
     let phase = router.phase(kind, head, u64::MAX);
-    let minimal = phase.minimal.expect("ports").ports;
+    let minimal = phase.minimal.ports;
+    assert_ne!(minimal, 0);
     let port = FIRST_NIC_PORT as u8;
     let arrival = Arrival { port, kind, head };
     let by = |port: u8| [up_load, load][usize::from(minimal >> port & 1 != 0)];

@@ -64,6 +64,10 @@ impl LoadSteps {
 /// A metric in steps, 0 to 15.
 #[inline]
 fn graded(flits: u32, step: u32) -> u32 {
+    // Mostly so, and a division takes as long as ten other instructions.
+    if flits < step {
+        return 0;
+    }
     (flits / step).min(MAX)
 }
 
@@ -152,9 +156,10 @@ impl Loads {
     #[inline]
     pub(super) fn of<P: Ports>(&self, port: u8, io: &P) -> u32 {
         let port = below::<TILES>(usize::from(port));
-        let near = graded(self.near(port, io), self.steps.near);
-        let far = graded(io.far_flits(port), self.steps.far);
-        near.max(far).max(io.peer_load(port).into()).min(MAX)
+        let (backlog, far, peer) = io.loads(port);
+        let near = graded(u32::from(self.committed[port]) + backlog, self.steps.near);
+        let far = graded(far, self.steps.far);
+        near.max(far).max(peer.into()).min(MAX)
     }
 }
 

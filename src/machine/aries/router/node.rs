@@ -80,6 +80,12 @@ impl Ports for Links<AriesLcb> {
         self.end(port).map_or(0, AriesLcb::peer_load)
     }
     #[inline]
+    fn loads(&self, port: usize) -> (u32, u32, u8) {
+        self.end(port).map_or((0, 0, 0), |lcb| {
+            (lcb.backlog_flits(), lcb.far_flits(), lcb.peer_load())
+        })
+    }
+    #[inline]
     fn set_load(&mut self, port: usize, load: u8) {
         if let Some(lcb) = self.end_mut(port) {
             lcb.set_load(load);

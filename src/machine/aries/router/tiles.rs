@@ -99,6 +99,13 @@ pub trait Ports {
     fn peer_load(&self, _port: usize) -> u8 {
         0
     }
+    /// [`backlog_flits`](Self::backlog_flits), [`far_flits`](Self::far_flits) and
+    /// [`peer_load`](Self::peer_load).
+    #[inline]
+    fn loads(&self, port: usize) -> (u32, u32, u8) {
+        let (backlog, far) = (self.backlog_flits(port), self.far_flits(port));
+        (backlog, far, self.peer_load(port))
+    }
     /// The 4 bits of load to tell the other end of `port` from now on.
     #[inline]
     fn set_load(&mut self, _port: usize, _load: u8) {}
