@@ -229,7 +229,8 @@ impl<E: Entry> Slab<E> {
     }
 
     /// Like [`begin`](Self::begin), in a slot of `region`.
-    #[inline]
+    // As a call it gets the entry by way of memory, and waits for it before it copies it.
+    #[inline(always)]
     pub(crate) fn begin_in(&mut self, region: usize, entry: E) -> Option<(u32, u32)> {
         if !self.periods.is_open() {
             return None;

@@ -39,6 +39,7 @@ pub(crate) struct Block {
 /// call in a register: written to memory and read again, they would be waited for behind all that
 /// was written before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(align(8))]
 pub(crate) enum RunRequest {
     Announcement(u32),
     /// An announcement to somebody who has been sent one before, by which run of its network

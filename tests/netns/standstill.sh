@@ -27,6 +27,9 @@ half() { pids | awk 'NR % 2'; }
 join() { local pid; mkdir -p -- "$1/$GROUP"; while read -r pid; do echo "$pid" >"$1/$GROUP/cgroup.procs"; done; }
 downs() { cat -- "$(phw_lab_dir "$LAB")"/*.log | grep -c 'event=Down' || true; }
 
+# resent_of_sent: packets that links have sent again so far, and packets that they have sent.
+resent_of_sent() { counter_sum '.*\.tx_retransmitted_packets'; counter_sum '.*\.tx_packets'; }
+
 # frozen HOW WHICH SECONDS: stops these processes for that time.
 frozen() {
     local all
@@ -87,8 +90,13 @@ if (( ${PHITWIRE_LONG:-0} )); then
         echo 100000 >"$SLOW/$GROUP/cpu.cfs_period_us"
         echo $(( share * 1000 )) >"$SLOW/$GROUP/cpu.cfs_quota_us"
         before=$(downs)
+        mapfile -t counted < <(resent_of_sent)
         rate_case "$LAB with $share % of a processor: nothing is lost or timed out" 100 --rate 100 --window 8 --seconds 10
         check "$LAB with $share % of a processor: no link is given up" test "$(downs)" = "$before"
+        mapfile -t since < <(resent_of_sent)
+        (( resent = since[0] - counted[0], sent = since[1] - counted[1] )) || true
+        check "$LAB with $share % of a processor: under 1 % of the packets on links is sent again ($resent of $sent)" \
+            test $(( 100 * resent )) -lt "$sent"
         leave "$SLOW"
     done
 fi

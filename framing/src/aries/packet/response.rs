@@ -141,7 +141,7 @@ impl Response {
     ///
     /// # Errors
     /// [`EmitError::BadDataLength`], [`EmitError::BufferTooSmall`]; `out` is then unchanged.
-    #[inline]
+    #[inline(always)] // As `read`.
     pub fn emit(&self, data: &[u8], out: &mut [Flit]) -> Result<usize, EmitError> {
         let refused = self.status != Status::Done;
         let possible = match self.joined {

@@ -320,7 +320,8 @@ impl Outstanding {
     /// # Panics
     /// If there is no room even in the reserve, or no free id. Check [`has_room`](Self::has_room)
     /// first, and [`has_id`](Self::has_id) for a deterministic mode.
-    #[inline]
+    // As a call it gets what was just put together by way of memory, and waits for that.
+    #[inline(always)]
     pub(crate) fn begin(&mut self, pending: Pending, routing: Routing) -> (PacketId, u8) {
         assert!(self.has_room(Share::Reserve), "room was asked for");
         let region = self.region(routing, pending.offset);

@@ -348,8 +348,9 @@ impl<I: Items> Tiles<I> {
     /// packet in turn, because a packet takes no more slots than a flit.
     fn move_in_turns<P: Ports>(&mut self, mut nic: usize, io: &mut P) {
         let mut idle = 0;
+        let pair = 3 << (nic / 2 * 2);
         // One look more than there are NICs: the first may have made way for one that cannot move.
-        while idle < 3 {
+        while idle < 3 && self.netlink.pending_inputs() & pair != 0 {
             let before = self.netlink.next_slot(0, nic);
             if self.netlink.pending_inputs() & 1 << nic != 0 {
                 self.move_from(nic, true, io);
