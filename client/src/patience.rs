@@ -4,10 +4,7 @@ use std::fs;
 use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
-use phitwire_framing::attendance::AttendedClock;
-
-/// A longer gap is a standstill. The network interfaces use the same bound.
-const LONGEST_GAP: Duration = Duration::from_millis(50);
+use phitwire_framing::attendance::{AttendedClock, LONGEST_GAP_MS};
 
 /// A time limit that leaves out time in which the waiting process did not run.
 #[derive(Clone, Copy, Debug)]
@@ -26,7 +23,7 @@ impl Patience {
     pub fn new(limit: Duration) -> Self {
         Self {
             began: Instant::now(),
-            clock: AttendedClock::new(nanos(LONGEST_GAP), 0),
+            clock: AttendedClock::new(LONGEST_GAP_MS * 1_000_000, 0),
             limit,
         }
     }

@@ -1,13 +1,11 @@
 //! Attended time: time-outs leave out time in which the process did not run, measurements do not.
 
-use phitwire_framing::attendance::AttendedClock;
+use phitwire_framing::attendance::{AttendedClock, LONGEST_GAP_MS};
 
 use crate::time::{Duration, Time};
 
-/// A process that did not look at its inputs for longer than this, beyond a sleep on purpose, stood
-/// still. A fraction of every time-out (the shortest is the 2 s of `give_up_ms`), and several time
-/// slices of a busy host.
-pub const LONGEST_GAP: Duration = Duration::from_ms(50);
+/// A longer gap between two looks at the inputs, beyond a sleep on purpose, is a standstill.
+pub const LONGEST_GAP: Duration = Duration::from_ms(LONGEST_GAP_MS);
 
 /// Attended time of a node, which a driver passes to it as `now`.
 #[derive(Clone, Copy, Debug)]

@@ -10,6 +10,7 @@ use super::model::{Clock, End, Link, NodeRef, Profile};
 use super::network::Network;
 use super::settings::Settings;
 use crate::chip::Grain;
+use crate::kit::digest_of_name;
 use crate::link::{
     CutThrough, EndName, LaneRate, LinkConfig, LinkConfigBuilder, LinkConfigError, LinkProfile,
     LinkStandard,
@@ -70,10 +71,7 @@ impl Runtime {
 
     /// A run of the lab of that name in virtual time, with the network's own clock and profile.
     pub fn new(lab: &str, epoch: u32) -> Self {
-        // FNV-1a: any hash will do that is the same in every process of a lab.
-        let fabric = lab.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
-            (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
-        });
+        let fabric = digest_of_name(lab);
         Self {
             fabric,
             epoch,

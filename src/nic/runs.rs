@@ -143,10 +143,7 @@ impl Runs {
                 driver.announcement_answered((index, false), now.since(posted), answered);
             }
             RunRequest::Repetition { index, serial } => {
-                if serial == driver.serial() {
-                    let index = index.into();
-                    driver.announcement_answered((index, true), now.since(posted), answered);
-                }
+                driver.repetition_answered((index, serial), now.since(posted), answered);
             }
         }
     }

@@ -34,7 +34,7 @@ enum State {
     Quarantine,
 }
 
-/// In lines of the cache of its own: what ends a request comes long after what began it.
+/// Aligned to a cache line: a response reads it long after the request wrote it.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct Slot<E> {
@@ -229,7 +229,7 @@ impl<E: Entry> Slab<E> {
     }
 
     /// Like [`begin`](Self::begin), in a slot of `region`.
-    // As a call it gets the entry by way of memory, and waits for it before it copies it.
+    // Inlined so that the entry is stored where it stays: copying it would stall on its stores.
     #[inline(always)]
     pub(crate) fn begin_in(&mut self, region: usize, entry: E) -> Option<(u32, u32)> {
         if !self.periods.is_open() {

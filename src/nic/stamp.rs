@@ -81,12 +81,15 @@ impl Found {
     /// What `data`, read at `address`, a multiple of 64, are; no more than a line of them.
     #[inline]
     pub(crate) fn of(address: u64, data: &[u8]) -> Self {
-        // Word by word: what was just written as words is waited for by whoever reads more at once.
+        // Word by word: a wider load over recent 8-byte stores stalls.
         let (whole, rest) = data.as_chunks::<8>();
         let mut expected = words_at(address);
         let is_same = whole.iter().zip(&mut expected).all(|(a, b)| *a == b);
-        let last = expected.next().unwrap_or_default();
-        if is_same && rest.iter().zip(last).all(|(a, b)| *a == b) {
+        let mut is_last_same = || {
+            let last = expected.next().unwrap_or_default();
+            rest.iter().zip(last).all(|(a, b)| *a == b)
+        };
+        if is_same && (rest.is_empty() || is_last_same()) {
             return Self::Whole;
         }
         Self::of_others(data)

@@ -158,10 +158,6 @@ impl Driver {
         Self { serial, ..self }
     }
 
-    pub(crate) fn serial(&self) -> u32 {
-        self.serial
-    }
-
     /// What the run was told.
     pub(crate) fn spec(&self) -> &TrafficSpec {
         &self.spec

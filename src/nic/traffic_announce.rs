@@ -37,7 +37,7 @@ impl Driver {
         // These are not waited for, so that the window does not hold them up.
         while let Some(&index) = self.to_repeat.front() {
             let request = RunRequest::Repetition {
-                index: index as u16,
+                index: u16::try_from(index).expect("targets are different processors"),
                 serial: self.serial,
             };
             let Target {
@@ -90,6 +90,18 @@ impl Driver {
     fn answers_come_within(&self) -> Duration {
         let slowest = self.slowest_answer.unwrap_or(Duration::ZERO);
         Duration::from_ps(2 * slowest.as_ps()).min(self.intervals[1])
+    }
+
+    /// Accounts for the answer to an announcement that run `serial` repeated, if that is this run.
+    pub(crate) fn repetition_answered(
+        &mut self,
+        (index, serial): (u16, u32),
+        after: Duration,
+        answered: Answered<'_>,
+    ) {
+        if serial == self.serial {
+            self.announcement_answered((index.into(), true), after, answered);
+        }
     }
 
     /// Accounts for the answer, after the time given, to an announcement to target `index`;

@@ -220,6 +220,18 @@ fn a_target_that_no_announcement_reaches_is_known_after_one_time_out() {
     assert_eq!(driver.report().outstanding, 0);
 }
 
+/// A run may end while its repetitions are out, and another begin.
+#[test]
+fn a_repetition_counts_for_its_own_run_only() {
+    let (mut driver, mut taken) = driven(run_to(&[7, 2]));
+    driver.issue(Time::ZERO, &mut taken);
+    let serial = driver.serial;
+    driver.repetition_answered((1, serial + 1), Duration::ZERO, Answered::Written);
+    assert!(matches!(driver.targets[1].state, State::Unknown { .. }));
+    driver.repetition_answered((1, serial), Duration::ZERO, Answered::Written);
+    assert!(!matches!(driver.targets[1].state, State::Unknown { .. }));
+}
+
 /// A repetition that gets through where the first was lost is as good; its time-out says nothing.
 #[test]
 fn a_repetition_may_reach_who_the_first_did_not() {

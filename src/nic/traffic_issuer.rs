@@ -43,8 +43,8 @@ pub(crate) struct Block {
 pub(crate) enum RunRequest {
     Announcement(u32),
     /// An announcement to somebody who has been sent one before, by which run of its network
-    /// interface: it may end during the next. A run does not wait for its end. A run has no more
-    /// targets than there are numbers for processors.
+    /// interface: it may end during the next. A run does not wait for its end. The targets of a run
+    /// are different processors (`MAX_PROCESSOR`).
     Repetition {
         index: u16,
         serial: u32,

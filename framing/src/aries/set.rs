@@ -517,13 +517,13 @@ impl ControlSet {
     }
 }
 
-/// The nine data flits of a set, where they lie under `pattern`. Read one by one by whoever takes
-/// them, they are not written to memory in between, where they would be waited for.
+/// The nine data flits of a received set, still under its pattern. The input buffer reads them one
+/// by one from here; a copy in between would stall on its own stores.
 #[derive(Clone, Copy, Debug)]
 pub struct DataFlits<'a> {
     /// The set.
     pub bytes: &'a SetBytes,
-    /// What lies over it.
+    /// The scrambling pattern over it.
     pub pattern: &'a Pattern,
 }
 
@@ -537,7 +537,7 @@ impl DataFlits<'_> {
         Flit::new(read_flit(self.bytes, index).bits() ^ self.pattern.flit(index))
     }
 
-    /// All of them.
+    /// All nine.
     #[inline]
     pub fn to_array(self) -> [Flit; DATA_FLITS] {
         core::array::from_fn(|index| self.flit(index))

@@ -88,8 +88,8 @@ pub(super) fn read(
     if padding != 0 {
         return Err(PacketError::Padding);
     }
-    // Four flits are three words, and written as such: whoever reads a word of them then waits for
-    // one store, not for several to get to memory.
+    // Four flits are three words. They are stored as words, so that a later 8-byte load can be
+    // forwarded from one store.
     let flit = |index: usize| area.get(index).map_or(0, |flit| flit.bits());
     let word = |at: usize| {
         let (first, turn) = (at * 4 / 3, at % 3 * 16);

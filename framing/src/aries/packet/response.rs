@@ -114,7 +114,7 @@ pub fn others(own: u16, data: &[u8]) -> impl Iterator<Item = u16> {
 }
 
 impl Response {
-    /// To be read into.
+    /// A placeholder for [`read`](Self::read).
     pub const BLANK: Self = Self {
         destination: NodeId::from_bits(0),
         routing: Routing::Adaptive0,
@@ -235,7 +235,7 @@ impl Response {
     /// answer its fields go through memory, where they are waited for.
     ///
     /// # Errors
-    /// As there; the response is then anything.
+    /// See [`parse`](Self::parse); the fields are then unspecified.
     #[inline(always)]
     pub fn read(
         &mut self,

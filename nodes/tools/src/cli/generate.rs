@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use clap::{ArgMatches, Command, Error, FromArgMatches, Subcommand};
 use miette::miette;
 use phitwire::catalogue::{COMMON_OPTIONS, Generator, Given, OptionSpec};
+use phitwire::kit::digest_of_name;
 use phitwire::machine::MACHINES;
 use phitwire::net::{Effort, MAX_DESCRIPTION_BYTES, Network};
 
@@ -15,12 +16,6 @@ use super::{machine_options, print};
 pub struct Wanted {
     generator: &'static Generator,
     given: Given,
-}
-
-/// FNV-1a.
-fn digest(name: &str) -> u32 {
-    let step = |hash: u32, byte: u8| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
-    name.bytes().fold(0x811c_9dc5, step)
 }
 
 /// Longest name of a network in letters.
@@ -61,7 +56,7 @@ impl Wanted {
             .find(|name| name.len() <= LONGEST_NAME);
         let name = match fits {
             Some(fits) => fits.clone(),
-            None => format!("{}-{:08x}", network.name(), digest(&name)),
+            None => format!("{}-{:08x}", network.name(), digest_of_name(&name)),
         };
         let name = name.replace(|letter| !is_plain(letter), "-");
         let mut given = self.given.clone();

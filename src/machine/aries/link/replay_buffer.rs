@@ -244,6 +244,7 @@ impl ReplayBuffer {
         set: u64,
         buffer: &'a mut [Flit; DATA_FLITS],
     ) -> &'a [Flit; DATA_FLITS] {
+        debug_assert!(buffer.iter().all(|flit| *flit == Flit::IDLE));
         let record = self.record(set);
         let [first, second] = self.flits.slices(record.start.into(), record.flits.into());
         if let Ok(flits) = first.try_into() {

@@ -21,7 +21,7 @@ struct Open {
 }
 
 impl Open {
-    /// Begins anew. Where it lies: moved there, it would be waited for.
+    /// Starts the next response in place: copying a new value would stall on its stores.
     #[inline]
     const fn begin(&mut self, head: Option<Head>) {
         self.head = head;

@@ -160,10 +160,9 @@ impl Pending {
     };
 }
 
-/// What most requests need of [`Pending`]: with its slot's links, a line of the cache. A response
-/// finds it there long after it was written.
+/// What most requests need of [`Pending`]: a cache line together with the links of its slot.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Kept {
+pub(crate) struct PendingEntry {
     posted: Time,
     asker: Asker,
     offset: u64,
@@ -173,16 +172,19 @@ pub(crate) struct Kept {
     answer_bytes: u8,
     skip: u8,
     take: u8,
-    /// The rest of what becomes of its data is in [`Outstanding::places`].
-    has_place: bool,
+    /// The rest of what becomes of its data is in [`Outstanding::local_targets`].
+    has_target: bool,
 }
 
-const _: () = assert!(size_of::<Kept>() <= 48, "a line less the links of a slot");
+const _: () = assert!(
+    size_of::<PendingEntry>() <= 48,
+    "a line less the links of a slot"
+);
 
 /// Where the data of a response go in the local memory, and the flag behind them.
-type Place = (Option<u64>, Option<(u64, u64)>);
+type LocalTarget = (Option<u64>, Option<(u64, u64)>);
 
-impl Kept {
+impl PendingEntry {
     #[inline]
     fn of(pending: &Pending) -> Self {
         let Landing {
@@ -201,12 +203,12 @@ impl Kept {
             answer_bytes: pending.answer_bytes,
             skip,
             take,
-            has_place: local.is_some() || flag.is_some(),
+            has_target: local.is_some() || flag.is_some(),
         }
     }
 
     #[inline]
-    fn with_place(&self, (local, flag): Place) -> Pending {
+    fn with_target(&self, (local, flag): LocalTarget) -> Pending {
         Pending {
             posted: self.posted,
             asker: self.asker,
@@ -225,7 +227,7 @@ impl Kept {
     }
 }
 
-impl Entry for Kept {
+impl Entry for PendingEntry {
     #[inline]
     fn posted(&self) -> Time {
         self.posted
@@ -235,9 +237,9 @@ impl Entry for Kept {
 /// The outstanding requests of one network interface.
 #[derive(Clone, Debug)]
 pub(crate) struct Outstanding {
-    pub slab: Slab<Kept>,
-    /// By id, as far as there was one.
-    places: Vec<Place>,
+    pub slab: Slab<PendingEntry>,
+    /// By packet id; valid only while [`PendingEntry::has_target`] says so.
+    local_targets: Vec<LocalTarget>,
     capacity: u32,
     /// Waiting requests of users.
     users: u32,
@@ -263,11 +265,11 @@ impl Outstanding {
         Self {
             slab: Slab::in_regions(
                 IDS.into(),
-                Kept::of(&Pending::NONE),
+                PendingEntry::of(&Pending::NONE),
                 periods,
                 (REGIONS, region_of),
             ),
-            places: Vec::new(),
+            local_targets: Vec::new(),
             capacity,
             users: 0,
             turn: 0,
@@ -320,39 +322,39 @@ impl Outstanding {
     /// # Panics
     /// If there is no room even in the reserve, or no free id. Check [`has_room`](Self::has_room)
     /// first, and [`has_id`](Self::has_id) for a deterministic mode.
-    // As a call it gets what was just put together by way of memory, and waits for that.
+    // Inlined so that `pending` stays in registers: a copy of it would stall on its stores.
     #[inline(always)]
     pub(crate) fn begin(&mut self, pending: Pending, routing: Routing) -> (PacketId, u8) {
         assert!(self.has_room(Share::Reserve), "room was asked for");
         let region = self.region(routing, pending.offset);
-        let kept = Kept::of(&pending);
-        let begun = region.and_then(|region| self.slab.begin_in(region, kept));
+        let entry = PendingEntry::of(&pending);
+        let begun = region.and_then(|region| self.slab.begin_in(region, entry));
         let (index, period) = begun.expect("an id was asked for");
-        if kept.has_place {
-            self.place(index, (pending.landing.local, pending.landing.flag));
+        if entry.has_target {
+            self.set_local_target(index, (pending.landing.local, pending.landing.flag));
         }
         self.turn = self.turn.wrapping_add(1);
         self.users += u32::from(pending.asker.is_user());
         (PacketId(index as u16), echo_of(period))
     }
 
-    fn place(&mut self, index: u32, place: Place) {
+    fn set_local_target(&mut self, index: u32, target: LocalTarget) {
         let index = index as usize;
-        if self.places.len() <= index {
-            self.places.resize(index + 1, (None, None));
+        if self.local_targets.len() <= index {
+            self.local_targets.resize(index + 1, (None, None));
         }
-        self.places[index] = place;
+        self.local_targets[index] = target;
     }
 
     /// All that is known of a request.
     #[inline]
-    fn pending(&self, id: PacketId, kept: &Kept) -> Pending {
-        let place = if kept.has_place {
-            self.places[id.index() as usize]
+    fn pending(&self, id: PacketId, entry: &PendingEntry) -> Pending {
+        let target = if entry.has_target {
+            self.local_targets[id.index() as usize]
         } else {
             (None, None)
         };
-        kept.with_place(place)
+        entry.with_target(target)
     }
 
     /// Whether a request waits that a response with `id` and `echo` answers.
@@ -364,16 +366,17 @@ impl Outstanding {
     /// The request that a response with `id` and `echo` answers, if one waits for it.
     #[inline]
     pub(crate) fn answered_by(&self, id: PacketId, echo: u8) -> Option<Pending> {
-        let kept = self.slab.get(id.index());
-        kept.filter(|_| self.is_recent(id, echo))
-            .map(|kept| self.pending(id, kept))
+        let entry = self.slab.get(id.index());
+        entry
+            .filter(|_| self.is_recent(id, echo))
+            .map(|entry| self.pending(id, entry))
     }
 
     /// The request that `id` names, if it waits.
     #[cfg(test)]
     pub(crate) fn get(&self, id: PacketId) -> Option<Pending> {
-        let kept = self.slab.get(id.index())?;
-        Some(self.pending(id, kept))
+        let entry = self.slab.get(id.index())?;
+        Some(self.pending(id, entry))
     }
 
     /// Ends a request whose response has come.
@@ -404,10 +407,10 @@ impl Outstanding {
     /// Times out the longest-waiting request if it was posted at `limit` or before.
     #[inline]
     pub(crate) fn expire(&mut self, limit: Time) -> Option<(PacketId, Pending)> {
-        let (index, kept) = self.slab.expire(limit)?;
-        self.users -= u32::from(kept.asker.is_user());
+        let (index, entry) = self.slab.expire(limit)?;
+        self.users -= u32::from(entry.asker.is_user());
         let id = PacketId(index as u16);
-        Some((id, self.pending(id, &kept)))
+        Some((id, self.pending(id, &entry)))
     }
 }
 

@@ -122,6 +122,37 @@ fn an_id_rests_while_all_others_serve() {
     assert!(!seen.insert(table.begin(at(1 << 20), Routing::Adaptive0).0));
 }
 
+#[test]
+fn an_id_takes_nothing_over_from_its_last_request() {
+    let mut table = fresh(1);
+    let landing = |local| Landing {
+        local: Some(local),
+        flag: Some((local, 1)),
+        ..Landing::NONE
+    };
+    for round in 0..3 {
+        for n in 0..u64::from(IDS) {
+            let asked = match round {
+                1 => Landing::NONE,
+                _ => landing(round + n),
+            };
+            let pending = Pending {
+                landing: asked,
+                ..at(round)
+            };
+            let (id, _) = table.begin(pending, Routing::Adaptive0);
+            assert_eq!(table.get(id).unwrap().landing, asked);
+            if n % 2 == 0 {
+                table.finish(id);
+            } else {
+                let (_, expired) = table.expire(Time::from_ns(round)).unwrap();
+                assert_eq!(expired.landing, asked);
+                assert!(table.release(id));
+            }
+        }
+    }
+}
+
 /// Thousands of lives of one network interface, each cut short with requests outstanding whose
 /// responses come at any later time up to 60 s.
 #[test]

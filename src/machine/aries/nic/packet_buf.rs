@@ -49,7 +49,7 @@ impl PacketBuf {
     }
 
     /// Room for any packet; [`set_len`](Self::set_len) says what was written.
-    // An encoder that is called by a closure gets its fields by way of memory, and waits for them.
+    // For encoders on the fast path: in a closure their fields go through memory and stall.
     #[inline]
     pub(crate) fn room(&mut self) -> &mut [Flit; MAX_PACKET_FLITS] {
         &mut self.flits
@@ -126,16 +126,16 @@ impl PacketQueue {
             self.front = self.index(1);
             self.len -= 1;
         }
-        if self.len == 0 {
-            // What was used last is nearest to the processor.
-            self.front = 0;
-        }
     }
 
     /// The place behind the last packet, for one to be written that
     /// [`push_vacant`](Self::push_vacant) appends.
     #[inline]
     pub(crate) fn vacant(&mut self) -> &mut PacketBuf {
+        if self.len == 0 {
+            // The slots that were used last are the most likely to be in the cache.
+            self.front = 0;
+        }
         if self.len == self.slots.len() {
             self.grow();
         }

@@ -63,7 +63,7 @@ struct Up {
     /// What comes after the green and black steps in a group: the blue links to the intermediate
     /// group, or the minimal ways of the root.
     ends: PortMask,
-    /// The class of the latter.
+    /// The class of the root's minimal ways; `None`: `ends` are blue links.
     root: Option<u8>,
 }
 
@@ -148,7 +148,8 @@ impl Routes {
     }
 
     /// The part of its way that a packet is on, with the ports of `live` only.
-    // As a call it gives its answer by way of memory, for which the caller waited.
+    // Inlined so that its fields stay in registers: a struct stored in narrow pieces stalls the wide
+    // load that copies it.
     #[inline(always)]
     fn phase(&self, kind: PortKind, head: Head, live: PortMask) -> Intent {
         let local = head.destination().group() == self.registers.group;
@@ -183,10 +184,15 @@ impl Routes {
             },
             class,
         };
-        let up = match (is_minimal, class, local) {
-            (true, 0, true) => self.up(PortKind::Processor, head, live, class, is_up),
-            (true, 0, false) | (false, ..) => self.up(kind, head, live, class, is_up),
-            (true, ..) => Up::NOWHERE,
+        let from = if is_minimal && local {
+            PortKind::Processor
+        } else {
+            kind
+        };
+        let up = if is_minimal && class != 0 {
+            Up::NOWHERE
+        } else {
+            self.up(from, head, live, class, is_up)
         };
         Intent {
             minimal,
@@ -255,10 +261,13 @@ impl Routes {
         let phase = self.phase(kind, head, PortMask::MAX);
         let Intent { minimal, up, .. } = phase;
         ways.add(minimal.ports, minimal.class, false);
-        ways.add(up.greens | up.blacks, up.class, true);
+        let steps = up.greens | up.blacks;
         match up.root {
-            None => ways.add(up.ends, up.class, true),
-            Some(class) => ways.add(up.ends, class, false),
+            None => ways.add(steps | up.ends, up.class, true),
+            Some(class) => {
+                ways.add(steps, up.class, true);
+                ways.add(up.ends, class, false);
+            }
         }
         ways
     }

@@ -119,9 +119,9 @@ impl Routes {
         Some((way, loads.0 + loads.1))
     }
 
-    /// One candidate for the next step up: green, black or staying in either dimension, so that each
-    /// router of the group has about the same chance. Staying is no choice where the path could not
-    /// continue.
+    /// One candidate for the next step up: green, black or staying in either dimension, so that
+    /// each router of the group has about the same chance. Staying is no choice where the path could
+    /// not continue.
     #[inline]
     fn draw_up(&self, up: &Up, draws: &mut impl Draws, load: &impl Loads) -> Option<Way> {
         let step = |port| {

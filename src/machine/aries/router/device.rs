@@ -12,6 +12,7 @@ use crate::device::{
     DeviceError, DeviceEvent, EndAccount, LinkEnd, LinkFault, LinkView, RegisterInfo, RegisterName,
     Registers, Rerouting, Routing, Units,
 };
+use crate::kit::Digest;
 use crate::link::{EndStatus, LinkControlBlock};
 use crate::machine::aries::link::{AriesInput, AriesLcb, VC_NAMES};
 use crate::machine::aries::route::registers::{PORTS, RouteTables};
@@ -176,15 +177,12 @@ impl RouteTables {
 
 /// A digest of the route tables of a router, in hexadecimal: equal tables have equal ones.
 pub fn digest(tables: &[Arc<RouteTables>; 4]) -> String {
-    // FNV-1a over whole entries, with the lengths between: any hash will do that is the same in
-    // every process.
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    let mut add = |word: u64| hash = (hash ^ word).wrapping_mul(0x0100_0000_01b3).rotate_left(29);
+    let mut digest = Digest::new();
     for (_, table) in tables.iter().flat_map(|of| of.by_name()) {
-        add(table.len() as u64);
-        table.iter().for_each(|&entry| add(entry));
+        digest.add(table.len() as u64);
+        table.iter().for_each(|&entry| digest.add(entry));
     }
-    format!("{hash:016x}")
+    digest.to_string()
 }
 
 impl Rerouting for Aries {

@@ -64,7 +64,7 @@ impl LoadSteps {
 /// A metric in steps, 0 to 15.
 #[inline]
 fn graded(flits: u32, step: u32) -> u32 {
-    // Mostly so, and a division takes as long as ten other instructions.
+    // Most metrics are below one step, and a division costs about ten instructions.
     if flits < step {
         return 0;
     }

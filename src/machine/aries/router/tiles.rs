@@ -100,7 +100,7 @@ pub trait Ports {
         0
     }
     /// [`backlog_flits`](Self::backlog_flits), [`far_flits`](Self::far_flits) and
-    /// [`peer_load`](Self::peer_load).
+    /// [`peer_load`](Self::peer_load), for a single look-up of the link.
     #[inline]
     fn loads(&self, port: usize) -> (u32, u32, u8) {
         let (backlog, far) = (self.backlog_flits(port), self.far_flits(port));

@@ -11,6 +11,7 @@ use super::lookup::LookUpTable;
 use super::names::Names;
 use super::ports::PORTS;
 use crate::device::{DeviceError, Rerouting, Routing};
+use crate::kit::Digest;
 use crate::link::EndStatus;
 use crate::machine::t3e::link::FlitEnd;
 use crate::machine::t3e::route::{Direction, Entry, RouteRegisters};
@@ -84,11 +85,8 @@ impl RouterTables {
 
     /// A digest of them, in hexadecimal: equal tables have equal ones.
     pub fn digest(&self) -> String {
-        // FNV-1a over whole words, with the lengths between: any hash will do that is the same in
-        // every process.
-        let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-        let mut add =
-            |word: u64| hash = (hash ^ word).wrapping_mul(0x0100_0000_01b3).rotate_left(29);
+        let mut digest = Digest::new();
+        let mut add = |number| digest.add(number);
         for number in [self.place, self.processor] {
             add(number.into());
         }
@@ -106,7 +104,7 @@ impl RouterTables {
         for (end, number) in &self.names {
             add(u64::from(*end) << 16 | u64::from(*number));
         }
-        format!("{hash:016x}")
+        digest.to_string()
     }
 
     /// What a router that is configured as `own` becomes by them.

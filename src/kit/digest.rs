@@ -1,0 +1,33 @@
+//! Digests that are the same in every process: FNV-1a.
+
+use core::fmt;
+
+/// A digest of numbers, in hexadecimal: equal sequences have equal ones.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Digest(u64);
+
+impl Digest {
+    pub(crate) const fn new() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+
+    /// Adds a whole number at once, where FNV-1a adds a byte.
+    pub(crate) const fn add(&mut self, number: u64) {
+        self.0 = (self.0 ^ number)
+            .wrapping_mul(0x0100_0000_01b3)
+            .rotate_left(29);
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+/// The digest of a name.
+pub fn digest_of_name(name: &str) -> u32 {
+    name.bytes().fold(0x811c_9dc5, |hash, byte| {
+        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+    })
+}
