@@ -5,8 +5,8 @@
 //! lie unread, so time in which the process could not look at its inputs must not count towards a
 //! time-out.
 
-/// A process that did not look at its inputs for longer than so many milliseconds, beyond a sleep on
-/// purpose, stood still. A fraction of every time-out (the shortest is the 2 s of `give_up_ms`), and
+/// Longest gap in milliseconds between two looks at the inputs, intended sleep aside, that is not a
+/// standstill. A fraction of every time-out (the shortest is the 2 s of `give_up_ms`), and
 /// several time slices of a busy host.
 pub const LONGEST_GAP_MS: u64 = 50;
 

@@ -42,9 +42,8 @@ pub(crate) struct Block {
 #[repr(align(8))]
 pub(crate) enum RunRequest {
     Announcement(u32),
-    /// An announcement to somebody who has been sent one before, by which run of its network
-    /// interface: it may end during the next. A run does not wait for its end. The targets of a run
-    /// are different processors (`MAX_PROCESSOR`).
+    /// A repeated announcement. The run does not wait for its answer, which may come during the next
+    /// run: `serial` tells them apart. All targets are different processors (`MAX_PROCESSOR`).
     Repetition {
         index: u16,
         serial: u32,

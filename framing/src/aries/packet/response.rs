@@ -231,8 +231,8 @@ impl Response {
         Ok((response, bytes))
     }
 
-    /// Does what [`parse`](Self::parse) does, into a response that its caller has: as part of an
-    /// answer its fields go through memory, where they are waited for.
+    /// Like [`parse`](Self::parse), into the caller's response: in a returned tuple its fields go
+    /// through memory and stall the load that follows.
     ///
     /// # Errors
     /// See [`parse`](Self::parse); the fields are then unspecified.

@@ -128,8 +128,8 @@ impl ReplayBuffer {
         while self.tail - self.head + packet.len() as u64 > self.flits.slots() {
             self.flits.grow(self.head);
         }
-        // The head alone: its owner may just have written it, and together with what follows it
-        // would be waited for.
+        // The head is copied alone: a router has just rewritten it, and a wider load over that store
+        // stalls.
         if let [head, rest @ ..] = packet {
             *self.flits.get_mut(self.tail) = *head;
             self.flits.put(self.tail + 1, rest);
