@@ -24,7 +24,7 @@
 //! | [`sim`] | nodes in virtual time: worlds of frames, the direct mode, soak | device kit link net nic node rng time trace |
 //! | [`packets`] | ready parts for machines that move whole packets: link end, network interface, simulation | chip device kit link net nic node sim time |
 //! | [`manage`] | what the maintenance system decides: rerouting around faults | net time |
-//! | [`net`] | a network as passive data: descriptions and their mistakes, wiring, circles, drawings | chip device link nic time trace |
+//! | [`net`] | a network as passive data: descriptions and their mistakes, wiring, circles, drawings | chip device kit link nic time trace |
 //! | [`device`] | a node as processes and worlds see it | link nic node time trace |
 //! | [`chip`] | the shell of a router chip: its ports, timers, clock, counters and fault commands; a chip as a device | device kit link node time trace |
 //! | [`nic`] | what network interfaces share: the verified traffic that tests them, memory, outstanding requests | kit rng time |
