@@ -12,16 +12,16 @@
 use std::fmt::{Display, Write as _};
 use std::ops::Range;
 
-use phitwire::machine::aries::link::LcbRegisters;
-use phitwire::machine::t3e::format::burst::{BURST_FLITS, Burst};
-use phitwire::machine::t3e::format::flit::{Flit as T3eFlit, VCS as T3E_VCS};
-use phitwire::machine::t3e::format::header::{Command as T3eCommand, Header, Name};
-use phitwire::machine::t3e::route::{Place, Tag};
 use phitwire::packets::Packet as _;
+use phitwire_aries::link::LcbRegisters;
 use phitwire_framing::aries::packet as aries_packet;
 use phitwire_framing::aries::{crc20, flit as aries_flit, frame as aries_frame, set as aries_set};
 use phitwire_framing::carrier::{frame, lanes, number, training};
 use phitwire_framing::yarc::{control, crc16, frame as yarc_frame, memory, packet, phit};
+use phitwire_t3e::format::burst::{BURST_FLITS, Burst};
+use phitwire_t3e::format::flit::{Flit as T3eFlit, VCS as T3E_VCS};
+use phitwire_t3e::format::header::{Command as T3eCommand, Header, Name};
+use phitwire_t3e::route::{Place, Tag};
 
 use aries_flit::{Flit, Head, NodeId, Routing};
 use aries_packet::{AmoOp, RequestView, Status};

@@ -7,35 +7,51 @@
 //! contract, [`node::Node`]. The `phitwire` command, `phitwire-tools`, uses both drivers,
 //! and neither uses it; the measuring tools, `phitwire-bench`, add their commands to it.
 //!
-//! A machine is a folder below [`machine`], and a line in the list there. Everything else is what
-//! machines share, and knows none of them: `tests/walls.sh` holds that, and the table.
+//! A machine is a crate of its own, which a program lists in a [`Catalogue`](catalogue::Catalogue).
+//! This crate is what machines share, and knows none of them.
 //! `docs/guide/src/adding-a-machine.md` says how to add one.
 //!
 //! The [guide](../../guide/index.html) is for those who run it: a first lab, how packets cross the
 //! routers, recipes, every command, counter and register. `docs/guide/build.sh` puts it beside these
 //! pages; its text is in `docs/guide/src`.
 //!
-//! # Folders
+//! # Crates
 //!
-//! | folder | what lives there | imports |
+//! | crate | contents | depends on |
 //! |---|---|---|
-//! | [`machine`] | the list of machines, and each of them: link ends, router, network interface, topology, direct simulation, soak cases, the tables of its paper | all of them |
-//! | [`catalogue`] | what a machine registers: its networks, what makes them, simulation, soak, tables, what its frames carry | link net reproduce sim time |
-//! | [`sim`] | nodes in virtual time: worlds of frames, the direct mode, soak | device kit link net nic node rng time trace |
-//! | [`packets`] | ready parts for machines that move whole packets: link end, network interface, simulation | chip device kit link net nic node sim time |
-//! | [`manage`] | what the maintenance system decides: rerouting around faults | net time |
-//! | [`net`] | a network as passive data: descriptions and their mistakes, wiring, circles, drawings | chip device kit link nic time trace |
-//! | [`device`] | a node as processes and worlds see it | link nic node time trace |
-//! | [`chip`] | the shell of a router chip: its ports, timers, clock, counters and fault commands; a chip as a device | device kit link node time trace |
-//! | [`nic`] | what network interfaces share: the verified traffic that tests them, memory, outstanding requests | kit rng time |
-//! | [`link`] | what links share: sessions, training, lanes, liveness, pacing, credits, profiles; the impairment of wires | kit rng time |
-//! | [`kit`] | what chips are made of: arbiters, pipes, the calendar, timers, rings, counters | time |
-//! | [`reproduce`] | what the tables of all papers have in common | nothing |
-//! | [`trace`] | what routers write down of packets that somebody watches, and which way one would go | time |
-//! | [`text_table`] | tables of text for people, the one way of printing them | nothing |
-//! | [`node`] | the contract of every node | time |
-//! | [`time`] | integer time | nothing |
-//! | [`rng`] | seeded randomness | nothing |
+//! | `phitwire-framing` | bit layouts: phits, flits, sets, packets, checks, frames, the client ring's entries | |
+//! | `phitwire` | this crate: what machines share | framing |
+//! | `phitwire-aries`, `phitwire-blackwidow`, `phitwire-t3e` | a machine each: link ends, router, network interface, topology, simulation, soak cases, its paper's tables | phitwire |
+//! | `phitwire-machines` | their list | the machines |
+//! | `phitwire-client` | the library of programs that use a network interface | framing |
+//! | `phitwire-fabric` | the libfabric provider | client |
+//! | `phitwire-nodes` | routers and network interfaces as processes | phitwire, client |
+//! | `phitwire-tools` | the commands, for any list of machines | nodes |
+//! | `phitwire-bench` | measuring commands, and the `phitwire` binary | tools, machines |
+//! | `phitwire-toy` | a machine outside the list, as an example | bench |
+//!
+//! # Modules
+//!
+//! They import each other without a cycle (`tests/modules.rs`), from here downwards:
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`catalogue`] | what a machine registers: its networks, what makes them, simulation, soak, tables, what its frames carry |
+//! | [`sim`] | nodes in virtual time: worlds of frames, the direct mode, soak |
+//! | [`packets`] | ready parts for machines that move whole packets: link end, network interface, simulation |
+//! | [`manage`] | what the maintenance system decides: rerouting around faults |
+//! | [`net`] | a network as passive data: descriptions and their mistakes, wiring, circles, drawings |
+//! | [`device`] | a node as processes and worlds see it |
+//! | [`chip`] | the shell of a router chip: its ports, timers, clock, counters and fault commands; a chip as a device |
+//! | [`nic`] | what network interfaces share: the verified traffic that tests them, memory, outstanding requests |
+//! | [`link`] | what links share: sessions, training, lanes, liveness, pacing, credits, profiles; the impairment of wires |
+//! | [`kit`] | what chips are made of: arbiters, pipes, the calendar, timers, rings, counters |
+//! | [`reproduce`] | what the tables of all papers have in common |
+//! | [`trace`] | what routers write down of packets that somebody watches, and which way one would go |
+//! | [`text_table`] | tables of text for people, the one way of printing them |
+//! | [`node`] | the contract of every node |
+//! | [`time`] | integer time |
+//! | [`rng`] | seeded randomness |
 //!
 //! Bit layouts (phits, packets, checks, frames) are `phitwire-framing`'s; frames of whole packets,
 //! whatever the packet is, are [`packets`]'.
@@ -46,7 +62,6 @@ pub mod chip;
 pub mod device;
 pub mod kit;
 pub mod link;
-pub mod machine;
 pub mod manage;
 pub mod net;
 pub mod nic;

@@ -1,39 +1,39 @@
-//! The one contract between a router or network interface and its driver.
+//! The contract between a router or NIC (network interface) and its driver.
 
 use crate::time::{Duration, Time};
 
-/// A port of a node, by its physical number (a router: 0..64, a network interface: its slices).
+/// A port of a node, by its physical number (router: 0..64; NIC: its slices).
 pub type PortId = u8;
 
 /// Why a node wants to be woken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WakeReason {
-    /// The pipeline has phits that a paced or virtual clock lets move later.
+    /// Phits in the pipeline that a paced or virtual clock lets move later.
     Pipeline,
     /// A link timer: retry, delayed acknowledgement, initialisation, reorder hold.
     Link,
     /// A forward-progress timer of an output virtual channel.
     ForwardProgress,
-    /// A request's time-out at a network interface, or a workload's next message.
+    /// A NIC's request timeout, or a workload's next message.
     Request,
 }
 
-/// When a node wants [`Node::advance`] called if nothing arrives before.
+/// When to call [`Node::advance`] if nothing arrives before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wakeup {
-    /// The time of the earliest pending deadline.
+    /// The earliest pending deadline.
     pub at: Time,
     /// What the deadline is for.
     pub reason: WakeReason,
 }
 
 impl Wakeup {
-    /// A wake-up at `at` for `reason`; none if that is [`Time::NEVER`].
+    /// A wakeup at `at` for `reason`; `None` if that is [`Time::NEVER`].
     pub fn at(at: Time, reason: WakeReason) -> Option<Self> {
         (at != Time::NEVER).then_some(Self { at, reason })
     }
 
-    /// The earlier of two optional wake-ups.
+    /// The earlier of two optional wakeups.
     pub fn earlier(a: Option<Self>, b: Option<Self>) -> Option<Self> {
         match (a, b) {
             (Some(x), Some(y)) => Some(if y.at < x.at { y } else { x }),
@@ -43,40 +43,40 @@ impl Wakeup {
     }
 }
 
-/// A router or a network interface: ports and a state machine, without sockets, clocks or threads.
+/// A router or NIC: ports and a state machine, without sockets, clocks or threads.
 ///
 /// Call order: any number of [`handle_frame`](Self::handle_frame), then one
 /// [`advance`](Self::advance), then [`poll_frame`](Self::poll_frame) on every port of
-/// [`ready_ports`](Self::ready_ports) until each answers `None`, then
+/// [`ready_ports`](Self::ready_ports) until each returns `None`, then
 /// [`poll_event`](Self::poll_event) until `None`. Call `advance` again at
 /// [`next_wakeup`](Self::next_wakeup) at the latest. `now` never decreases between calls.
 ///
-/// `now` is [attended](crate::kit::attendance) time: a driver leaves out time in which its process
-/// stood still, and reports it with [`stood_still`](Self::stood_still) before it hands in the
-/// frames that arrived in the meantime.
+/// `now` is [attended](crate::kit::attendance) time: a driver leaves out standstills of its
+/// process, and reports each with [`stood_still`](Self::stood_still) before it hands in the frames
+/// that arrived since.
 pub trait Node {
-    /// What the node tells the maintenance controller or its local user.
+    /// Events for the maintenance controller or the local user.
     type Event;
 
     /// Number of ports; valid port ids are below it.
     fn ports(&self) -> usize;
 
-    /// The bytes of one link frame (without Ethernet or UDP header) came in on `port`.
+    /// Receives one link frame, without Ethernet or UDP header, on `port`.
     fn handle_frame(&mut self, now: Time, port: PortId, bytes: &[u8]);
 
-    /// The process did not run for `span`, which ended at `now` and is not contained in it.
+    /// The process stood still for `span`, which ended at `now` but is not counted in it.
     fn stood_still(&mut self, now: Time, span: Duration) {
         let _ = (now, span);
     }
 
-    /// Lets the pipeline run as far as the clock allows, and expires timers.
+    /// Runs the pipeline as far as the clock allows, and expires timers.
     fn advance(&mut self, now: Time);
 
     /// Ports on which [`poll_frame`](Self::poll_frame) may have something to send, as a bit mask.
     fn ready_ports(&self) -> u64;
 
-    /// Writes the next frame to send on `port` into `buf` (whose length is the link's limit on a
-    /// frame) and returns its length, or `None` when the port has nothing to send.
+    /// Writes the next frame of `port` into `buf`, whose length is the link's limit, and returns
+    /// its length, or `None` if there is nothing to send.
     fn poll_frame(&mut self, now: Time, port: PortId, buf: &mut [u8]) -> Option<usize>;
 
     /// The earliest deadline, if any.

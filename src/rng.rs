@@ -1,19 +1,19 @@
-//! The seeded generator handed to whatever needs randomness, with integer-ratio probabilities.
+//! Seeded random numbers, with integer-ratio probabilities.
 
 use rand_core::{Rng as _, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 /// The finaliser of SplitMix64: every bit of the result depends on every bit of `word`.
 #[inline]
-pub(crate) const fn mix(word: u64) -> u64 {
+pub const fn mix(word: u64) -> u64 {
     let word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     word ^ word >> 31
 }
 
-/// The same of numbers that may be small: also zero becomes something else.
+/// [`mix`] for numbers that may be small: zero does not stay zero.
 #[inline]
-pub(crate) const fn spread(word: u64) -> u64 {
+pub const fn spread(word: u64) -> u64 {
     mix(word.wrapping_add(0x9e37_79b9_7f4a_7c15))
 }
 
@@ -24,8 +24,8 @@ pub struct Rng(Xoshiro256PlusPlus);
 impl Rng {
     /// A generator for `seed`; distinct `stream`s of one seed are independent.
     pub fn new(seed: u64, stream: u64) -> Self {
-        // SplitMix inside seed_from_u64 spreads neighbouring seeds; the odd constant keeps streams
-        // of neighbouring seeds from meeting.
+        // SplitMix in seed_from_u64 spreads neighbouring seeds; the odd constant keeps the streams
+        // of neighbouring seeds apart.
         Self(Xoshiro256PlusPlus::seed_from_u64(
             seed ^ stream.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(17),
         ))
@@ -57,8 +57,8 @@ impl Rng {
     }
 }
 
-/// A geometric distribution: the number of failures before the first success. It uses integers
-/// only, so that every machine draws the same.
+/// A geometric distribution: the number of failures before the first success. Integers only, so
+/// that every machine draws the same.
 #[derive(Clone, Debug)]
 pub(crate) struct Geometric {
     /// Probability in units of 2^-64 that the first 2^k trials all fail.

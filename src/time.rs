@@ -2,7 +2,7 @@
 
 use core::ops::{Add, AddAssign, Sub};
 
-/// A point in time, in picoseconds since the driver's own start. A `u64` lasts 213 days.
+/// A point in time, in picoseconds since the driver's start. A `u64` lasts 213 days.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(u64);
 
@@ -47,7 +47,7 @@ impl Time {
 }
 
 impl Duration {
-    /// No time at all.
+    /// No time.
     pub const ZERO: Self = Self(0);
 
     /// A span of `ps` picoseconds.
@@ -113,21 +113,21 @@ impl Sub for Duration {
     }
 }
 
-/// What lets pipelines run and phits leave.
+/// Whether and how pipelines and lines are paced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Clock {
     /// Everything moves as soon as it can; cycles are counted but take no time.
     FreeRunning,
-    /// Everything takes as long as on the chip, times `dilation`, in the driver's time. With 1 that
-    /// is virtual time, or real speed.
+    /// Everything takes as long as on the chip, times `dilation`, in driver time. 1 is virtual
+    /// time, or real speed.
     Paced {
-        /// Nanoseconds of the driver per emulated nanosecond; 0 counts as 1.
+        /// Driver nanoseconds per emulated nanosecond; 0 counts as 1.
         dilation: u32,
     },
 }
 
 impl Clock {
-    /// The factor from emulated time to the driver's.
+    /// The factor from emulated time to driver time.
     pub fn dilation(self) -> u64 {
         match self {
             Self::FreeRunning => 1,
@@ -135,14 +135,14 @@ impl Clock {
         }
     }
 
-    /// Picoseconds of the driver that a cycle of `cycle_ps` takes; `None` when free-running.
+    /// Driver picoseconds of a cycle of `cycle_ps`; `None` when free-running.
     pub fn cycle_ps(self, cycle_ps: u64) -> Option<u64> {
         (self != Self::FreeRunning).then(|| cycle_ps * self.dilation())
     }
 
-    /// The emulated nanoseconds of `ms` milliseconds, of which a paced clock makes fewer: one at
-    /// least. Every time-out of a network is in milliseconds of the wires and of whoever waits, so
-    /// that no clock turns their order round; registers of chips are in emulated time.
+    /// Driver time of `ms` milliseconds in emulated nanoseconds; under a paced clock fewer, but at
+    /// least one. A network's timeouts are all in driver time, so that no clock reverses their
+    /// order; chip registers are in emulated time.
     pub fn emulated_ns(self, ms: u64) -> u64 {
         let ns = ms.saturating_mul(1_000_000);
         match self {

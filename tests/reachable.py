@@ -11,7 +11,7 @@ import os
 import re
 import sys
 
-CRATES = ["src", "framing/src", "client/src", "fabric/src", "nodes/src", "nodes/tools/src", "bench/src"]
+CRATES = ["src", "machines", "framing/src", "client/src", "fabric/src", "nodes/src", "nodes/tools/src", "bench/src"]
 TOKEN = re.compile(
     r"//[^\n]*|/\*.*?\*/|r#*\"(?:.|\n)*?\"#*|b?\"(?:\\.|[^\"\\])*\"|'(?:\\.[^']*|[^\\'])'|'\w+"
     r"|\w+|[{};()\[\]#!=<>]|\S",

@@ -26,8 +26,8 @@ exec </dev/null
 cd "$PHW_ROOT"
 export CARGO_TERM_COLOR=never CARGO_INCREMENTAL=${CARGO_INCREMENTAL:-0}
 
-# The toy machine of tests/toy is tested with the others, and shipped with none.
-TOY=phitwire-tools/toy,phitwire-bench/toy
+# The doubles that tests of several crates share, in every build: one without them would be another one.
+TESTING=phitwire/testing,phitwire-aries/testing,phitwire-blackwidow/testing,phitwire-t3e/testing
 
 parts=()
 while (( $# )); do
@@ -161,32 +161,34 @@ part_clippy() {
 part_docs() {
     step "cargo doc" checked docs
     step "every paragraph of the paper has its code and test" tests/coverage.sh
-    step "what machines share knows none of them" checked walls
 }
 
 # check NAME COMMAND...: what takes longest of clippy, docs and cargo; COMMAND, if there is one, runs it.
 check() {
     case $1 in
-        clippy) phw_as_cargo_user "${@:2}" cargo clippy --workspace --all-targets --locked --features "$TOY" -- -D warnings ;;
+        clippy) phw_as_cargo_user "${@:2}" cargo clippy --workspace --all-targets --locked --features "$TESTING" -- -D warnings ;;
         docs) RUSTDOCFLAGS='-D warnings' phw_as_cargo_user "${@:2}" cargo doc --workspace --no-deps --locked ;;
         cargo) phw_as_cargo_user "${@:2}" "${cargo_test[@]}" --no-run ;;
-        walls) "${@:2}" tests/walls.sh ;;
         virtual) virtual_tests "${@:2}" ;;
     esac
 }
 
-# Tests in virtual time give the same results with hardly any processor time. Their output and status go to where runner.sh
-# finds them. Both binaries are of the root package, whose directory this is.
+# Tests in virtual time give the same results with hardly any processor time. Each runs in the directory of its package, as
+# under cargo; its output and status go to where runner.sh finds them.
 tested=$scratch/tested
 virtual_tests() {
-    local binary at status
+    local binary name at package status
     ! phw_cargo_user >/dev/null || return 0
     mkdir -- "$tested"
     while read -r binary; do
-        at=$tested/${binary##*/} status=0
-        "$@" "$binary" </dev/null >"$at.out" 2>"$at.err" || status=$?
+        name=${binary##*/}
+        package=machines/${name%-*}
+        package=${package/phitwire_/}
+        [[ -d $package ]] || package=.
+        binary=$(realpath -- "$binary") at=$tested/$name status=0
+        (cd -- "$package" && "$@" "$binary") </dev/null >"$at.out" 2>"$at.err" || status=$?
         printf '%s\n' "$status" >"$at.status"
-    done < <(sed -nE 's/^ *Executable (unittests src\/lib\.rs|tests\/virtual_time\/main\.rs) \((.*\/(phitwire|virtual_time)-[0-9a-f]+)\)$/\2/p' "$scratch/cargo.log")
+    done < <(sed -nE 's/^ *Executable [^(]* \((.*\/(phitwire(_aries|_blackwidow|_t3e)?|machines|virtual_time)-[0-9a-f]+)\)$/\1/p' "$scratch/cargo.log")
 }
 
 # checked PART: the same, or what it came to beside other tests.
@@ -210,7 +212,7 @@ checks() {
     # Stopped first, so that it begins nothing new.
     trap 'kill -STOP "$pid" 2>/dev/null; pkill -TERM -P "$pid"; kill -TERM "$pid" 2>/dev/null; kill -CONT "$pid" 2>/dev/null; wait "$pid"; exit 143' TERM
     [[ " ${deferred[*]} " != *" cargo "* ]] || deferred+=(virtual)
-    for part in walls "${deferred[@]}"; do
+    for part in "${deferred[@]}"; do
         # shellcheck disable=SC2016  # expanded there
         check "$part" setsid bash -c '{ echo 19 >/proc/self/autogroup; renice -n 19 -p "$$"; } >/dev/null 2>&1; exec "$@"' \
             least >"$scratch/$part.log" 2>&1 &
@@ -224,7 +226,7 @@ checks() {
 # rootless.sh; where that is forbidden, those tests say that they are skipped, and why. That it fails otherwise is a failure
 # here, lest they be skipped for that. All packages are built as one: some at a time would have other features of the same
 # libraries, and build these again.
-cargo_test=(cargo test --workspace --locked --no-fail-fast --features "$TOY")
+cargo_test=(cargo test --workspace --locked --no-fail-fast --features "$TESTING")
 cargo_tests() {
     local host status=0
     if ! phw_is_root || phw_cargo_user >/dev/null; then
@@ -387,7 +389,7 @@ same_name() { sed -E 's/ *\([^()]*\)//g; s/[0-9.]+/0/g' <<<"$1"; }
 
 # Binaries are built once, as a case of their own. If that fails, the parts that run them are left out.
 built_binaries() {
-    phw_cargo build --workspace --features "$TOY" --lib --bins --example stranger --example reference --locked || return
+    phw_cargo build --workspace --features "$TESTING" --lib --bins --example stranger --example reference --locked || return
     # Fetched here, since tests without root have no network. The guide's own test reports a failure.
     [[ ${PHITWIRE_LONG:-0} == 0 ]] || docs/guide/build.sh --mdbook-only || true
 }

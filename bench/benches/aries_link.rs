@@ -5,9 +5,9 @@ use std::hint::black_box;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use joined::{Joined, links};
 use phitwire::link::LinkControlBlock;
-use phitwire::machine::aries::link::STANDARD;
-use phitwire::machine::aries::link::{AriesInput, AriesLcb, AriesLinkConfig, SetProfile};
 use phitwire::time::{Duration, Time};
+use phitwire_aries::link::STANDARD;
+use phitwire_aries::link::{AriesInput, AriesLcb, AriesLinkConfig, SetProfile};
 use phitwire_framing::aries::flit::{Flit, Head, NodeId, Routing};
 
 mod joined;

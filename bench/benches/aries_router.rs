@@ -12,11 +12,11 @@ use std::sync::Arc;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use phitwire::chip::{Grain, RouterClock};
-use phitwire::machine::aries::route::registers::{
+use phitwire::rng::Rng;
+use phitwire_aries::route::registers::{
     AriesRegisters, FIRST_NIC_PORT, PORTS, PortKind, RouteTables, VCS,
 };
-use phitwire::machine::aries::router::{Core, Ports};
-use phitwire::rng::Rng;
+use phitwire_aries::router::{Core, Ports};
 use phitwire_framing::aries::flit::{Flit, Head, NodeId, Routing};
 
 /// Packets of a frame.

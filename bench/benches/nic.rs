@@ -7,16 +7,14 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 use joined::{Joined, links};
 use phitwire::device::{Device, DeviceEvent};
 use phitwire::link::{LinkConfig, LinkStandard};
-use phitwire::machine::aries::link::{AriesLinkConfig, SetProfile};
-use phitwire::machine::aries::nic::{
-    AriesNic, AriesNicConfig, Domain, NodeId, Permissions, VirtualNodes,
-};
-use phitwire::machine::aries::topology::LAB_DOMAIN;
-use phitwire::machine::blackwidow::nic::{BlackWidowNic, NicConfig};
-use phitwire::machine::{aries, blackwidow};
 use phitwire::nic::{Operation, TrafficPattern, TrafficSpec};
 use phitwire::node::Node;
 use phitwire::time::{Duration, Time};
+use phitwire_aries::link::{AriesLinkConfig, SetProfile};
+use phitwire_aries::nic::{AriesNic, AriesNicConfig, Domain, NodeId, Permissions, VirtualNodes};
+use phitwire_aries::topology::LAB_DOMAIN;
+use phitwire_blackwidow::nic::{BlackWidowNic, NicConfig};
+use {phitwire_aries as aries, phitwire_blackwidow as blackwidow};
 
 mod joined;
 

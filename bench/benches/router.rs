@@ -9,9 +9,9 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use phitwire::machine::blackwidow::route::registers::{ChipRegisters, PORTS};
-use phitwire::machine::blackwidow::router::{Core, Ports};
 use phitwire::rng::Rng;
+use phitwire_blackwidow::route::registers::{ChipRegisters, PORTS};
+use phitwire_blackwidow::router::{Core, Ports};
 use phitwire_framing::yarc::phit::{Phit, PhitKind};
 
 const CYCLES: u64 = 2_000;

@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 
 use phitwire_bench::commands::TOOLS;
+use phitwire_machines::CATALOGUE;
 
 fn main() -> ExitCode {
-    phitwire_tools::cli::main(TOOLS)
+    phitwire_tools::cli::main(CATALOGUE, TOOLS)
 }

@@ -30,6 +30,7 @@
 //! The whole in an example, from the README:
 #![doc = include_str!("../README.md")]
 #![deny(unsafe_code)]
+#![warn(missing_docs)]
 
 pub mod attach;
 pub mod descriptors;

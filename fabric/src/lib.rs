@@ -17,6 +17,7 @@
 //! nothing to do for a while, so that polling programs leave the processor to network interfaces and
 //! routers.
 #![deny(unsafe_code)]
+#![warn(missing_docs)]
 
 pub mod abi;
 pub mod engine;

@@ -38,6 +38,7 @@
 //! - [`aries::frame`]: frames of whole sets.
 #![no_std]
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 #[cfg(feature = "processor-crc")]
 extern crate std;

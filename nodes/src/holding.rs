@@ -192,7 +192,6 @@ pub(crate) mod tests {
     use super::*;
     use crate::control::Request;
     use crate::live_device::LiveDevice;
-    use phitwire::machine;
     use phitwire::net::Runtime;
     use phitwire::node::Node;
 
@@ -200,7 +199,8 @@ pub(crate) mod tests {
 
     /// A network interface whose link nobody answers.
     pub(crate) fn device() -> LiveDevice {
-        let network = machine::generate("r1-32")
+        let network = phitwire_machines::CATALOGUE
+            .generate("r1-32")
             .expect("a name")
             .expect("a legal one");
         let nic = network.device("nic0", &Runtime::new("lab", 1), NOW);

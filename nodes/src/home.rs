@@ -246,7 +246,7 @@ impl Stay {
 mod tests {
     use std::io::Write as _;
 
-    use phitwire::machine::read;
+    use phitwire_machines::CATALOGUE;
 
     use super::*;
 
@@ -270,7 +270,7 @@ mod tests {
     #[test]
     fn network_interfaces_are_behind_their_routers() {
         let text = include_str!("../../netns-scripts/topologies/aries-3x4.toml");
-        let network = read("aries-3x4.toml", text).expect("it is good");
+        let network = CATALOGUE.read("aries-3x4.toml", text).expect("it is good");
         let before = |name: &str| Place::of(&*network, name).map(|place| place.before);
         for (router, nic) in [
             ("g0-c0s0", "nic0"),

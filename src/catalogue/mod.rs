@@ -1,11 +1,12 @@
-//! What a machine offers to the commands: registering one is a [`Machine`] in the list of
-//! [`machine`](crate::machine).
+//! What a machine offers to the commands: a [`Machine`], which a program lists in its [`Catalogue`].
 
 mod generator;
+mod list;
 mod options;
 mod simulation;
 
 pub use generator::{COMMON_OPTIONS, Generator, Outline, common};
+pub use list::Catalogue;
 pub use options::{Check, Given, Kind, OptionError, OptionSpec, readable};
 pub use simulation::{Choice, ChoiceError, Simulated, Simulation};
 

@@ -1,4 +1,4 @@
-//! What a family of routers is to its shell.
+//! The interface between a router family's core and its shell.
 
 use core::fmt::Debug;
 
@@ -24,36 +24,36 @@ use crate::trace::{Outlooks, Watch};
 /// [`check_forward_progress`](Self::check_forward_progress), and [`poll_event`](Self::poll_event)
 /// until `None`. Ports and virtual channels are numbered from 0.
 pub trait ChipCore: Debug + Send + Sized + 'static {
-    /// The control block at the chip's end of every link.
+    /// The link control block at the chip's end of every link.
     type End: LinkEnd;
-    /// What the core is configured by.
+    /// Configuration registers of the core.
     type Registers;
-    /// What the chip reports.
+    /// Events of the chip.
     type Event: Into<DeviceEvent>;
 
     /// Ports of the chip, at most 64.
     const PORTS: usize;
-    /// Emulated picoseconds of a cycle.
+    /// Cycle time, in emulated picoseconds.
     const CYCLE_PS: u64;
 
-    /// A core as `config` says, without the links. One that knows one grain only need not look at
-    /// what is wanted.
+    /// A core for `config`, without the links. A core that supports a single grain may ignore the
+    /// one asked for.
     fn new(config: &ChipConfig<Self::Registers, <Self::End as LinkControlBlock>::Config>) -> Self;
 
     // The links.
 
-    /// The link of `port` did something to its receive buffer.
+    /// The link of `port` changed its receive buffer.
     #[inline]
     fn changed(&mut self, _port: usize, _vc: usize, _change: Change) {}
-    /// Whether and how much the link of `port` takes may have changed, or anything else about it.
+    /// How much the link of `port` accepts may have changed, or anything else about it.
     fn output_changed(&mut self, port: usize);
     /// The link of `port` may have gone up or down.
     #[inline]
     fn link_changed(&mut self, _port: usize) {}
-    /// The link of `port` has sent all that it could.
+    /// The link of `port` has sent all it could.
     #[inline]
     fn sent(&mut self, _port: usize) {}
-    /// Ports whose receive buffers were read from or that something was handed to since the last
+    /// Ports whose receive buffers were read or that were given something to send since the last
     /// call, one bit each.
     fn take_moved(&mut self) -> u64;
 
@@ -61,34 +61,34 @@ pub trait ChipCore: Debug + Send + Sized + 'static {
 
     /// Runs until nothing can move without new input.
     fn run(&mut self, links: &mut Links<Self::End>);
-    /// Runs all cycles before cycle `limit`, jumping over those without work.
+    /// Runs all cycles before cycle `limit`, skipping those without work.
     fn run_until(&mut self, limit: u64, links: &mut Links<Self::End>);
     /// The next cycle in which something can move, if nothing arrives.
     fn next_cycle(&self) -> Option<u64>;
-    /// Starts, stops and expires the countdowns of outputs by which nothing leaves.
+    /// Starts, stops and expires the countdowns of stuck outputs.
     #[inline]
     fn check_forward_progress(&mut self, _now: Time) {}
-    /// When [`check_forward_progress`](Self::check_forward_progress) must be called at the latest.
+    /// When to call [`check_forward_progress`](Self::check_forward_progress) at the latest.
     #[inline]
     fn next_progress_check(&self) -> Option<Time> {
         None
     }
 
-    // What others see.
+    // The view from outside.
 
-    /// Where the core keeps the watch that somebody has set, if packets can be watched in it.
+    /// The slot for a packet watch, if the core supports one.
     #[inline]
     fn watch(&mut self) -> Option<&mut Option<Box<Watch>>> {
         None
     }
 
-    /// The oldest event not fetched yet.
+    /// The oldest unfetched event.
     fn poll_event(&mut self) -> Option<Self::Event> {
         None
     }
-    /// The event that tells of a link event.
+    /// Wraps a link event.
     fn link_event(port: PortId, event: LinkEvent) -> Self::Event;
-    /// Calls `visit` with every counter; `events_lost` more events were lost outside.
+    /// Calls `visit` with every counter; the shell lost `events_lost` more events.
     fn for_each_counter(&self, events_lost: u64, visit: &mut dyn FnMut(&str, u64));
     /// The register called `name`.
     fn get(&self, _links: &Links<Self::End>, _name: &str) -> Option<u64> {
@@ -102,9 +102,9 @@ pub trait ChipCore: Debug + Send + Sized + 'static {
         Err(RegisterError::Unknown)
     }
 
-    // The whole chip as a device; see the methods of the same names there.
+    // The whole chip as a device: see the methods of the same names there.
 
-    /// What is inside: unless a core knows better, what waits in receive buffers, in packets.
+    /// Contents; by default those of the receive buffers, in packets.
     fn account(chip: &Chip<Self>) -> NodeAccount {
         NodeAccount {
             inside: chip.queued_everywhere(),
@@ -112,29 +112,29 @@ pub trait ChipCore: Debug + Send + Sized + 'static {
             ..NodeAccount::default()
         }
     }
-    /// What is inside stage by stage, as its [account](Self::account) counts it: unless a core knows
-    /// better, what waits in receive buffers.
+    /// Contents by stage, counted as in its [account](Self::account); by default those of the
+    /// receive buffers.
     fn pipeline(chip: &Chip<Self>) -> PipelineReport {
         let input = Stage::inside("input buffer", "packets", "port");
         PipelineReport {
             stages: vec![chip.input_stage(input), chip.link_stage()],
         }
     }
-    /// What is particular to it.
+    /// Properties of this kind of chip.
     fn describe(_: &Chip<Self>) -> Map<String, Value> {
         Map::new()
     }
-    /// Makes its random choices from `seed`, if it makes any.
+    /// Seeds its random choices, if it makes any.
     fn seed(&mut self, _seed: u64) {}
-    /// Its registers, if they can be read and written from outside.
+    /// Its registers, if they are accessible from outside.
     fn registers(_: &mut Chip<Self>) -> Option<&mut dyn Registers> {
         None
     }
-    /// Its way to the registers of other routers, if it has one of its own.
+    /// Its access to the registers of other routers, if it has its own.
     fn remote_registers(_: &mut Chip<Self>) -> Option<&mut dyn RemoteRegisters> {
         None
     }
-    /// Which way packets would go from it, if it can tell.
+    /// Its route predictions, if it can make them.
     fn outlook(_: &Chip<Self>) -> Option<&dyn Outlooks> {
         None
     }
@@ -144,7 +144,9 @@ pub trait ChipCore: Debug + Send + Sized + 'static {
     }
 }
 
-/// The calls of [`ChipCore`] that a core has under the same name, in its `impl`.
+/// [`ChipCore`] methods that forward to a core's own methods of the same name, for its `impl`.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! calls_of_the_core {
     () => {
         #[inline]
@@ -181,4 +183,4 @@ macro_rules! calls_of_the_core {
         }
     };
 }
-pub(crate) use calls_of_the_core;
+pub use calls_of_the_core;

@@ -1,4 +1,4 @@
-//! A router chip as processes and worlds see it.
+//! A router chip as a device.
 
 use core::fmt::Write as _;
 
@@ -15,15 +15,15 @@ use crate::node::PortId;
 use crate::time::Time;
 use crate::trace::{Outlooks, Tracing};
 
-/// The stages that all chips have.
+/// The stages that all chips share.
 impl<C: ChipCore> Chip<C> {
-    /// A stage with what the receive buffers hold.
-    pub(crate) fn input_stage(&self, stage: Stage) -> Stage {
+    /// A stage with the contents of the receive buffers.
+    pub fn input_stage(&self, stage: Stage) -> Stage {
         stage.of_inputs(self.links().iter())
     }
 
-    /// The link control blocks.
-    pub(crate) fn link_stage(&self) -> Stage {
+    /// The stage of the link control blocks.
+    pub fn link_stage(&self) -> Stage {
         Stage::of_links((self as &dyn Device).links())
     }
 }

@@ -1,11 +1,11 @@
-//! What a chip moves at once.
+//! Granularity of a chip's pipeline.
 
-/// What moves through the stages of a chip at once.
+/// The unit that moves through a chip's stages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Grain {
     /// Phits or flits, as on the chip.
     #[default]
     Flit,
-    /// Whole packets. Not every chip can: see what its core says.
+    /// Whole packets, if the chip's core supports them.
     Packet,
 }

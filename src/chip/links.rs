@@ -4,7 +4,7 @@ use crate::link::{LinkControlBlock, LinkPort};
 use crate::node::PortId;
 use crate::time::Time;
 
-/// The links of a chip by port, as its core sees them.
+/// The links of a chip, by port.
 #[derive(Debug)]
 pub struct Links<E: LinkControlBlock> {
     ports: Vec<Option<Box<LinkPort<E>>>>,
@@ -12,8 +12,8 @@ pub struct Links<E: LinkControlBlock> {
 }
 
 impl<E: LinkControlBlock> Links<E> {
-    /// The links of a chip with ports below `ports`, at most 64, which begin to train at `now`.
-    /// What is configured for a port that there is not, or a second time, is ignored.
+    /// The links of a chip with ports below `ports`, training from `now`. A nonexistent or repeated
+    /// port in `configured` is ignored.
     ///
     /// # Panics
     /// If there are more than 64 ports.
@@ -66,7 +66,7 @@ impl<E: LinkControlBlock> Links<E> {
         self.get(port).map(LinkPort::input)
     }
 
-    /// The receive buffer of `port`, if it has a link, to be read from.
+    /// The receive buffer of `port`, if it has a link, for reading.
     #[inline]
     pub fn input_mut(&mut self, port: usize) -> Option<&mut E::Input> {
         self.get_mut(port).map(LinkPort::input_mut)

@@ -1,22 +1,24 @@
-//! The shell of a router chip: what is the same in every family of routers.
+//! The shell of a router chip, which all router families share.
 //!
-//! A [`Chip`] is a [`Node`](crate::node::Node) made of a core, which is what the family is about,
-//! and of [`Links`], one [`LinkPort`](crate::link::LinkPort) for each port in use. The shell passes
-//! frames to links and tells the core what came of it, knows which links want their timers handled
-//! and which have something to send, runs the core by its [clock](RouterClock), and has counters,
-//! registers and fault commands by name and port. A family gives it a [`ChipCore`].
+//! A [`Chip`] is a [`Node`](crate::node::Node) made of a family's core ([`ChipCore`]) and of
+//! [`Links`], one [`LinkPort`](crate::link::LinkPort) for each port in use. The shell passes frames
+//! to links and tells the core what changed, tracks which links have timers due and which have
+//! frames to send, runs the core by its [clock](RouterClock), and offers counters, registers and
+//! fault commands by name and port.
 
+mod abilities;
 mod chip_core;
 mod device;
 mod grain;
 mod links;
 mod node;
-#[cfg(test)]
-pub(crate) mod tests;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 mod trace;
 
+pub use abilities::{CoreOutlooks, CoreRegisters, CoreRemoteRegisters, CoreRerouting};
 pub use chip_core::ChipCore;
-pub(crate) use chip_core::calls_of_the_core;
+pub use chip_core::calls_of_the_core;
 pub use grain::Grain;
 pub use links::Links;
 pub use node::{Chip, ChipConfig};

@@ -11,43 +11,41 @@ use crate::link::{LinkControlBlock, LinkEvent, LinkPort, ReceiveBuffer};
 use crate::node::{Node, PortId, WakeReason, Wakeup};
 use crate::time::{Duration, Time};
 
-/// Link events that wait to be fetched; further ones are lost and counted.
+/// Most link events queued; further ones are lost and counted.
 const MAX_LINK_EVENTS: usize = 1_024;
 
-/// What a chip is made from: `R` are the registers of its core, `L` configures a link.
+/// Configuration of a chip: `R` are the registers of its core, `L` configures a link.
 #[derive(Clone, Debug)]
 pub struct ChipConfig<R, L> {
     /// Name of the node.
     pub name: String,
     /// Configuration registers.
     pub registers: R,
-    /// Ports with a link. A port that the chip does not have, or given twice, is ignored; one that
-    /// the registers do not know forwards nothing.
+    /// Ports with a link. Nonexistent and repeated ports are ignored; a port that the registers do
+    /// not know forwards nothing.
     pub ports: Vec<(PortId, L)>,
-    /// What moves through the pipeline at once.
+    /// Granularity of the pipeline.
     pub grain: Grain,
-    /// Which clock drives the pipeline.
+    /// Clock of the pipeline.
     pub clock: RouterClock,
 }
 
-/// The configuration of a link of the chip with core `C`.
 type LinkConfigOf<C> = <<C as ChipCore>::End as LinkControlBlock>::Config;
-/// The receive buffer of a link of the chip with core `C`.
 type InputOf<C> = <<C as ChipCore>::End as LinkControlBlock>::Input;
 
 /// A router chip: a core, and a link at each port in use.
 ///
-/// Drive it as [`Node`] describes. Fault commands go to the link control block of a port through
+/// Drive it as [`Node`] describes. Fault commands reach the link control block of a port through
 /// [`with_lcb`](Self::with_lcb).
 #[derive(Debug)]
 pub struct Chip<C: ChipCore> {
     name: String,
     core: C,
     links: Links<C::End>,
-    /// Picoseconds of a cycle in the driver's time; `None` when free-running.
+    /// Cycle time in driver picoseconds; `None` when free-running.
     cycle_ps: Option<u64>,
     start: Time,
-    /// Ports whose link state may have changed since it was last looked at.
+    /// Ports whose link state may have changed since the last look.
     touched: u64,
     /// Ports that may have a frame to send.
     ready: u64,
@@ -91,20 +89,20 @@ impl<C: ChipCore> Chip<C> {
         &self.core
     }
 
-    /// The core, for commands that only its family knows. What they change shows with the next
+    /// The core, for commands that only its family has; they take effect with the next
     /// [`advance`](Node::advance).
-    pub(crate) fn core_mut(&mut self) -> &mut C {
+    pub fn core_mut(&mut self) -> &mut C {
         &mut self.core
     }
 
-    /// When the first cycle of its clock began, and picoseconds of a cycle; `None` when
+    /// When the first cycle began, and the cycle time, in driver picoseconds; `None` when
     /// free-running.
     pub(super) fn cycle_clock(&self) -> Option<(u64, u64)> {
         self.cycle_ps.map(|ps| (self.start.as_ps(), ps))
     }
 
     /// The links.
-    pub(crate) fn links(&self) -> &Links<C::End> {
+    pub fn links(&self) -> &Links<C::End> {
         &self.links
     }
 
@@ -119,8 +117,8 @@ impl<C: ChipCore> Chip<C> {
         input.map_or(0, ReceiveBuffer::queued)
     }
 
-    /// Lets `command` act on the link control block and receive buffer of `port` (faults,
-    /// thresholds), and takes note of what follows. `None` when the port has no link.
+    /// Applies `command` to the link control block and receive buffer of `port` (faults,
+    /// thresholds), and updates the chip. `None` if the port has no link.
     pub fn with_lcb<R>(
         &mut self,
         now: Time,
@@ -141,8 +139,8 @@ impl<C: ChipCore> Chip<C> {
         links.map(|(_, link)| link.input().queued()).sum()
     }
 
-    /// Link events that nobody fetched in time.
-    pub(crate) fn link_events_lost(&self) -> u64 {
+    /// Link events lost because they were not fetched in time.
+    pub fn link_events_lost(&self) -> u64 {
         self.link_events_lost
     }
 
@@ -160,8 +158,7 @@ impl<C: ChipCore> Chip<C> {
     }
 
     /// Runs the cycles of a paced clock that began before `now`, so that what happens now is
-    /// entered at its own cycle and not at the one of the last advance. A jump when the core is
-    /// idle.
+    /// entered at its own cycle, not at that of the last advance. A jump when the core is idle.
     #[inline]
     fn catch_up(&mut self, now: Time) {
         if let Some(ps) = self.cycle_ps {
@@ -182,7 +179,7 @@ impl<C: ChipCore> Chip<C> {
         has_more
     }
 
-    /// Lets something happen to a link and tells the core what came of it.
+    /// Applies `act` to a link and tells the core what changed.
     #[inline]
     fn on_link<R>(
         &mut self,
@@ -198,7 +195,7 @@ impl<C: ChipCore> Chip<C> {
         Some(answer)
     }
 
-    /// Looks after every link that something happened to, and lets the core look at its output.
+    /// Updates every touched link, and lets the core look at its output.
     fn settle(&mut self, now: Time) {
         self.touched |= self.core.take_moved() & self.links.in_use();
         while self.touched != 0 {
@@ -209,7 +206,7 @@ impl<C: ChipCore> Chip<C> {
         }
     }
 
-    /// Passes on credits and events of a link, and notes what it wants to do when.
+    /// Passes on a link's credits and events; notes its deadline and whether it has frames to send.
     fn look_after(&mut self, now: Time, port: usize) {
         let Some(link) = self.links.get_mut(port) else {
             return;
@@ -272,7 +269,7 @@ impl<C: ChipCore> Node for Chip<C> {
         match self.cycle_ps {
             None => self.core.run(&mut self.links),
             Some(ps) => {
-                // Cycle n is the clock's edge n periods after the start.
+                // Cycle n begins n periods after the start.
                 let cycle = now.since(self.start).as_ps() / ps;
                 self.core.run_until(cycle + 1, &mut self.links);
             }
@@ -301,7 +298,7 @@ impl<C: ChipCore> Node for Chip<C> {
     fn next_wakeup(&self) -> Option<Wakeup> {
         let pipeline = self.core.next_cycle().map(|cycle| Wakeup {
             at: match self.cycle_ps {
-                // Something of the last frames is left for the next advance.
+                // Work from the last frames is left for the next advance.
                 None => self.start,
                 Some(ps) => self.start + Duration::from_ps(ps).times(cycle),
             },

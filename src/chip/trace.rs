@@ -1,4 +1,4 @@
-//! The watch over packets in a router chip.
+//! The packet watch of a router chip.
 
 use super::chip_core::ChipCore;
 use super::node::Chip;
@@ -8,7 +8,7 @@ use crate::time::Time;
 use crate::trace::{Flow, Tracing, Watch, Watched};
 
 impl<C: ChipCore> Chip<C> {
-    /// Tells the watch the time, and ends it when it is over.
+    /// Sets the watch's time, and removes it when it is over.
     #[cold]
     pub(super) fn see(&mut self, now: Time) {
         let Some(slot) = self.core_mut().watch() else {
@@ -26,7 +26,7 @@ impl<C: ChipCore> Chip<C> {
         };
     }
 
-    /// Lets the watch see what links have made of packets that left.
+    /// Tells the watch what links did with departed packets.
     #[cold]
     pub(super) fn settle_watch(&mut self) {
         let Some(mut watch) = self.core_mut().watch().and_then(Option::take) else {

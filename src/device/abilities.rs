@@ -1,4 +1,4 @@
-//! What can be done to devices, and what only some of them are able to do.
+//! Faults of devices, and their optional capabilities.
 
 use core::fmt;
 
@@ -14,36 +14,36 @@ use crate::nic::{
 };
 use crate::time::{Duration, Time};
 
-/// What can be broken or mended at a link. No machine's links can suffer all of it.
+/// Faults and repairs of a link. No machine's links support all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkFault {
     /// Damages the next packet before its check.
     SoftError,
-    /// Takes the link down until told otherwise.
+    /// Takes the link down until [`Self::Up`].
     Down,
-    /// Brings it back.
+    /// Brings the link up again.
     Up,
-    /// Sends everything unacknowledged again.
+    /// Resends everything unacknowledged.
     ForceRetry,
-    /// Sends the next unit that has a CRC with a bad one.
+    /// Sends the next unit that has a CRC with a bad CRC.
     BadCrc,
-    /// Initialises the lanes again.
+    /// Reinitialises the lanes.
     Reinit,
-    /// Loses the receive clock for that long.
+    /// Loses the receive clock for this long.
     LoseClock(Duration),
-    /// Makes bit errors from now on.
+    /// Injects bit errors from now on.
     Inject(ErrorInjection),
-    /// Flips each bit of a lane of the sending direction with this probability from now on, above
-    /// what the link repeats.
+    /// Flips each bit of a transmit lane with this probability from now on, above the layer that
+    /// resends: resends do not repair it.
     LaneNoise {
         /// The lane.
         lane: u8,
-        /// Of each of its bits.
+        /// Error probability of each bit.
         per_bit: Probability,
     },
 }
 
-/// What a register goes by.
+/// The address or the name of a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RegisterName<'a> {
     /// Its address in the chip.
@@ -61,23 +61,23 @@ impl fmt::Display for RegisterName<'_> {
     }
 }
 
-/// A register, or several that are alike.
+/// A register, or several similar ones.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RegisterInfo {
-    /// Its name. `{0..3}` stands for each of these numbers, `{a,b}` for each of these words.
+    /// Name; `{0..3}` stands for each of these numbers, `{a,b}` for each of these words.
     pub name: String,
-    /// Its address, or that of the first, where registers have addresses.
+    /// Address, or that of the first register, where registers have addresses.
     pub address: Option<u16>,
     /// Whether it can be written.
     pub writable: bool,
-    /// Bits that it holds.
+    /// Width in bits.
     pub bits: u8,
-    /// What it is, in a line.
+    /// One-line description.
     pub about: String,
 }
 
 impl RegisterInfo {
-    /// One without an address.
+    /// A register without an address.
     pub fn new(
         name: impl Into<String>,
         writable: bool,
@@ -93,7 +93,7 @@ impl RegisterInfo {
         }
     }
 
-    /// The same at an address.
+    /// The same register at an address.
     #[must_use]
     pub fn at(self, address: u16) -> Self {
         Self {
@@ -102,7 +102,7 @@ impl RegisterInfo {
         }
     }
 
-    /// All names that it stands for.
+    /// All names that the pattern stands for.
     pub fn names(&self) -> Vec<String> {
         let mut names = vec![String::new()];
         let mut rest = &*self.name;
@@ -145,20 +145,20 @@ pub trait Registers {
     /// Writes a register.
     ///
     /// # Errors
-    /// [`DeviceError::RegisterRefused`]: there is no such register, or it does not take the value.
+    /// [`DeviceError::RegisterRefused`]: unknown register, or invalid value.
     fn write(&mut self, register: RegisterName<'_>, value: u64) -> Result<(), DeviceError>;
 
-    /// All of them; every name of the list can be read.
+    /// All registers; every name of the list can be read.
     fn list(&self) -> Vec<RegisterInfo> {
         Vec::new()
     }
 }
 
-/// Registers of other routers, by packets that need nothing of what may be jammed or not configured
-/// there. Nobody repeats such a packet: who asks waits for a while and asks again.
+/// Registers of other routers, reached by packets that do not depend on what may be jammed or not
+/// configured there. Such packets are not resent: callers wait for a while and ask again.
 pub trait RemoteRegisters {
-    /// Reads a register of the router at the end of `way`, as the machine writes it, or writes it.
-    /// Answers the number of the question.
+    /// Reads the register of the router at the end of `way` (in the machine's notation), or writes
+    /// it. Returns the number of the question.
     ///
     /// # Errors
     /// [`DeviceError::UnknownRegister`] and [`DeviceError::Unreachable`].
@@ -169,49 +169,49 @@ pub trait RemoteRegisters {
         write: Option<u64>,
     ) -> Result<u32, DeviceError>;
 
-    /// The answer to a question, once: the value that was read or written, or why not. `None` while
-    /// it has not come.
+    /// Takes the answer to a question: the value read or written, or why not. `None` until it
+    /// arrives.
     fn answer(&mut self, question: u32) -> Option<Result<u64, RegisterError>>;
 }
 
-/// How the routing of a router stands.
+/// Routing state of a router.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Routing {
-    /// It takes no packets from its network interfaces.
+    /// It takes no packets from its NICs.
     pub quiesced: bool,
-    /// No packet is on its way through it.
+    /// No packet is inside it.
     pub drained: bool,
-    /// A digest of its route tables, in hexadecimal: equal tables have equal ones.
+    /// Digest of its route tables, in hexadecimal; equal for equal tables.
     pub digest: String,
 }
 
 /// Route tables that can be replaced while a router runs.
 pub trait Rerouting {
-    /// Takes no more packets from network interfaces.
+    /// Stops taking packets from NICs.
     fn quiesce(&mut self);
 
-    /// Takes packets from network interfaces again.
+    /// Takes packets from NICs again.
     fn release(&mut self);
 
     /// Whether it is quiesced and drained, and the digest of its tables.
     fn routing(&self) -> Routing;
 
-    /// The route tables, as the machine writes them.
+    /// The route tables, in the machine's notation.
     fn tables(&self) -> Value;
 
     /// Replaces the route tables.
     ///
     /// # Errors
-    /// [`DeviceError::Tables`] when they are not of its machine; then it keeps its own.
+    /// [`DeviceError::Tables`] if they are not of this machine; the old tables then stay.
     fn install(&mut self, tables: Value) -> Result<(), DeviceError>;
 }
 
-/// Verified traffic that a network interface makes and takes in.
+/// Verified traffic that a NIC (network interface) sends and receives.
 pub trait TrafficRuns {
-    /// By which number it takes part, if it has one.
+    /// Its number in traffic runs, if it has one.
     fn number(&self) -> Option<u16>;
 
-    /// Takes part by another number from now on.
+    /// Changes the number from now on.
     ///
     /// # Errors
     /// [`DeviceError::FixedNumber`] where numbers never change.
@@ -220,7 +220,7 @@ pub trait TrafficRuns {
         Err(DeviceError::FixedNumber)
     }
 
-    /// What its messages can be.
+    /// Kinds of messages that it supports.
     fn abilities(&self) -> Abilities;
 
     /// Starts a run.
@@ -229,14 +229,14 @@ pub trait TrafficRuns {
     /// [`DeviceError::Traffic`].
     fn start(&mut self, now: Time, spec: TrafficSpec) -> Result<(), DeviceError>;
 
-    /// What is known here of a run (the latest if none is given).
+    /// This NIC's report on a run, or on the latest if `run` is `None`.
     fn report(&self, run: Option<u64>) -> Option<TrafficReport>;
 
-    /// Ends the issuing of messages.
+    /// Stops issuing messages.
     fn stop(&mut self);
 }
 
-/// Collective operations that a network interface takes part in.
+/// Collective operations that a NIC takes part in.
 pub trait CollectiveRuns {
     /// Starts a run.
     ///
@@ -244,35 +244,35 @@ pub trait CollectiveRuns {
     /// [`DeviceError::Collectives`].
     fn start(&mut self, now: Time, spec: CollectiveSpec) -> Result<(), DeviceError>;
 
-    /// What is known here of the latest run.
+    /// This NIC's report on the latest run.
     fn report(&self) -> Option<CollectiveReport>;
 
-    /// Ends the run; asked again, at once.
+    /// Ends the run; a second call ends it at once.
     fn stop(&mut self, now: Time);
 }
 
-/// Barriers and eurekas that a network interface takes part in by units of its hardware, several at
-/// once. Routers have to be configured for it before.
+/// Barriers and eurekas that a NIC takes part in with its hardware units, several at once. Routers
+/// must be configured for them first.
 pub trait BarrierRuns {
-    /// Units, numbered from 0.
+    /// Number of units; they count from 0.
     fn units(&self) -> u8;
 
-    /// Makes a unit ready: it takes part from now on, with nothing of what was before.
+    /// Prepares a unit: it takes part from now on, in a fresh state.
     ///
     /// # Errors
     /// [`DeviceError::Barriers`].
     fn prepare(&mut self, unit: u8) -> Result<(), DeviceError>;
 
-    /// Starts a run at a unit that is ready.
+    /// Starts a run on a prepared unit.
     ///
     /// # Errors
     /// [`DeviceError::Barriers`].
     fn start(&mut self, now: Time, spec: BarrierSpec) -> Result<(), DeviceError>;
 
-    /// What is known here of the latest run of a unit.
+    /// This NIC's report on the latest run of a unit.
     fn report(&self, unit: u8) -> Option<BarrierReport>;
 
-    /// Ends the run of a unit at all participants, after the same barrier; asked again, at once and
-    /// here alone.
+    /// Ends a unit's run at all participants, after the same barrier; a second call ends it at
+    /// once, and only here.
     fn stop(&mut self, unit: u8);
 }

@@ -1,18 +1,18 @@
-//! Plain accounts of what is under way, for those who check that nothing is at rest.
+//! Accounts of what is in flight, to check that everything has drained.
 
-/// What the numbers of a link's account count, for messages.
+/// Units of the numbers in a link's account, for messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Units {
-    /// What credits are for.
+    /// Unit of the credits.
     pub credits: &'static str,
-    /// What is acknowledged.
+    /// Unit of what is acknowledged.
     pub unacknowledged: &'static str,
-    /// What must be conserved.
+    /// Unit of what must be conserved.
     pub conserved: &'static str,
 }
 
 impl Units {
-    /// Those of a link that counts nothing but packets.
+    /// The units of a link that counts only packets.
     pub const PACKETS: Self = Self {
         credits: "packets",
         unacknowledged: "packets",
@@ -20,45 +20,44 @@ impl Units {
     };
 }
 
-/// What one end of a link says about the direction that it sends in, and about what it received.
+/// One end's account of its sending direction and of what it received.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EndAccount {
-    /// What the numbers count.
+    /// Units of the numbers.
     pub units: Units,
-    /// Whether the link is active; otherwise nothing is demanded of it.
+    /// Whether the link is active; if not, nothing is checked.
     pub active: bool,
     /// Credit left, per virtual channel.
     pub credits: Vec<u32>,
-    /// What this end offers to its peer on each virtual channel when all others are empty.
+    /// Credit offered to the peer on each virtual channel when all others are empty.
     pub offers: Vec<u32>,
     /// Sent and not acknowledged.
     pub unacknowledged: u64,
     /// Taken from the core and not sent, in units of credit.
     pub unsent: u64,
-    /// Handed over by the core.
+    /// Taken from the core.
     pub taken: u64,
-    /// Of `taken`, how much at most was given up because the link went down; `None` if nobody
-    /// knows.
+    /// The most of `taken` that was given up because the link went down; `None` if unknown.
     pub given_up: Option<u64>,
     /// Received and handed up to the core.
     pub accepted: u64,
 }
 
-/// What is inside a node, its links aside.
+/// Contents of a node, its links aside.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NodeAccount {
-    /// Inside a router, in its unit.
+    /// Contents of a router, in its unit.
     pub inside: u64,
     /// The unit of `inside`: `phits`, `flits`.
     pub unit: &'static str,
-    /// Requests without answer or time-out.
+    /// Requests that were neither answered nor timed out.
     pub requests: u32,
-    /// Block transfers that have not come to their end.
+    /// Unfinished block transfers.
     pub transfers: usize,
 }
 
 impl NodeAccount {
-    /// Everything inside.
+    /// Sum of all contents.
     pub const fn total(self) -> u64 {
         self.inside + self.requests as u64 + self.transfers as u64
     }

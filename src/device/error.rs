@@ -1,4 +1,4 @@
-//! What a device refuses, and why.
+//! Errors of requests to a device.
 
 use core::error::Error as StdError;
 
@@ -8,33 +8,33 @@ use super::Kind;
 use crate::nic::{BarrierSpecError, CollectiveSpecError, ProbeError, SpecError};
 use crate::node::PortId;
 
-/// Why a device did not do what it was asked for.
+/// Why a device refused a request.
 #[derive(Debug, Error)]
 pub enum DeviceError {
-    /// Such a device has no registers.
+    /// This kind of device has no registers.
     #[error("a {kind} has no register {register}")]
     NoRegisters {
-        /// What it is.
+        /// The kind of device.
         kind: Kind,
-        /// What was asked for.
+        /// The register asked for.
         register: String,
     },
     /// Its route tables cannot be replaced.
     #[error("this {0} has no route tables that could be replaced")]
     NoTables(Kind),
-    /// It watches no packets.
+    /// It cannot watch packets.
     #[error("this {0} watches no packets: routers do")]
     NoTracing(Kind),
-    /// It routes nothing.
+    /// It routes nothing, or cannot predict routes.
     #[error("this {0} routes nothing, or does not tell how")]
     NoOutlook(Kind),
-    /// It probes nobody.
+    /// It sends no probes.
     #[error("this {0} probes nobody: network interfaces do")]
     NoProbes(Kind),
     /// A probe was not sent.
     #[error(transparent)]
     Probe(#[from] ProbeError),
-    /// Such a device makes no traffic.
+    /// This kind of device makes no traffic.
     #[error("a {0} makes no traffic")]
     NoTraffic(Kind),
     /// It has no engine for collective operations.
@@ -43,25 +43,25 @@ pub enum DeviceError {
     /// It makes no puts for local programs.
     #[error("this {0} puts nothing for local programs")]
     NoPuts(Kind),
-    /// It does nothing for programs on its node.
+    /// It has no door for local programs.
     #[error("this {0} has no door for local programs")]
     NoDoor(Kind),
     /// It has no barrier units.
     #[error("this {0} has no barrier units")]
     NoBarriers(Kind),
-    /// It has no network for the registers of others.
+    /// It sends no maintenance packets.
     #[error("no maintenance packets begin at this {0}")]
     NoRemoteRegisters(Kind),
-    /// There is no such way for a maintenance packet.
+    /// No maintenance packet can take this path.
     #[error("{register}: no maintenance packet can take such a way")]
     Unreachable {
-        /// What was asked for.
+        /// The register asked for.
         register: String,
     },
     /// The port has no link.
     #[error("port {0} has no link")]
     NoLink(PortId),
-    /// Links of this machine cannot suffer that.
+    /// Links of this machine do not have this fault.
     #[error("port {port} has a {link} link, which has no such register")]
     NoSuchFault {
         /// The port.
@@ -72,32 +72,32 @@ pub enum DeviceError {
     /// There is no such register.
     #[error("there is no register {register}{hint}")]
     UnknownRegister {
-        /// What was asked for.
+        /// The register asked for.
         register: String,
-        /// What else there is to know.
+        /// Text appended to the message.
         hint: &'static str,
     },
     /// A register was not written.
     #[error("{register}: {why}")]
     RegisterRefused {
-        /// Which.
+        /// The register.
         register: String,
-        /// Why not.
+        /// The reason.
         why: Box<dyn StdError + Send + Sync>,
     },
-    /// Route tables are not of this machine.
+    /// The route tables are not of this machine.
     #[error("{0}")]
     Tables(Box<dyn StdError + Send + Sync>),
-    /// The number of a network interface is its place on this machine.
+    /// The number of a NIC is its position on this machine.
     #[error("network interfaces of this machine keep their numbers")]
     FixedNumber,
-    /// A traffic run is refused.
+    /// A traffic run was refused.
     #[error(transparent)]
     Traffic(#[from] SpecError),
-    /// A run of collective operations is refused.
+    /// A run of collective operations was refused.
     #[error(transparent)]
     Collectives(#[from] CollectiveSpecError),
-    /// A run of barriers is refused.
+    /// A run of barriers was refused.
     #[error(transparent)]
     Barriers(#[from] BarrierSpecError),
 }

@@ -1,4 +1,4 @@
-//! What a device of any machine reports.
+//! Events of devices of any machine.
 
 use core::any::{Any, TypeId};
 use core::fmt;
@@ -12,10 +12,10 @@ use crate::node::PortId;
 
 /// An event that only one machine has.
 pub trait OwnEvent: Any + fmt::Debug + Send + Sync {
-    /// Tells the variants of one type apart.
+    /// Distinguishes the variants of one type.
     fn variant(&self) -> u64;
 
-    /// Whether it is the same as another.
+    /// Whether it equals another event.
     fn equals(&self, other: &dyn OwnEvent) -> bool;
 }
 
@@ -31,31 +31,31 @@ impl<E: Any + fmt::Debug + PartialEq + Send + Sync> OwnEvent for E {
     }
 }
 
-/// What a device reports.
+/// An event of a device.
 #[derive(Clone)]
 pub enum DeviceEvent {
-    /// Something happened on a link.
+    /// A link event.
     Link {
-        /// The port.
+        /// The link's port.
         port: PortId,
-        /// What happened.
+        /// The event.
         event: LinkEvent,
     },
-    /// A traffic run has issued its last message, and every answer has come or timed out.
+    /// A traffic run has issued its last message, and every answer arrived or timed out.
     TrafficDone {
-        /// The run.
+        /// Number of the run.
         run: u64,
     },
-    /// Something that only this machine reports.
+    /// An event that only this machine has.
     Own {
-        /// The port that it is about, if it is about one.
+        /// The port concerned, if any.
         port: Option<PortId>,
-        /// What.
+        /// The event.
         event: Arc<dyn OwnEvent>,
     },
 }
 
-/// Events that differ in nothing but what happened how often: those of one variant at one port.
+/// The variant and port of an event, whatever its values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct EventKind {
     port: Option<PortId>,
@@ -64,13 +64,13 @@ pub struct EventKind {
 }
 
 impl DeviceEvent {
-    /// An event of one machine, about a port if it is about one.
+    /// An event of one machine, with the port concerned, if any.
     pub fn own(port: Option<PortId>, event: impl OwnEvent) -> Self {
         let event = Arc::new(event);
         Self::Own { port, event }
     }
 
-    /// The event of a link, if it is one, with its port.
+    /// The port and the event, if this is a link event.
     pub const fn link(&self) -> Option<(PortId, &LinkEvent)> {
         match self {
             Self::Link { port, event } => Some((*port, event)),
@@ -78,7 +78,7 @@ impl DeviceEvent {
         }
     }
 
-    /// The machine's own event, if it is one of that type.
+    /// The machine's own event, if it has this type.
     pub fn downcast_ref<E: Any>(&self) -> Option<&E> {
         match self {
             Self::Own { event, .. } => (&**event as &dyn Any).downcast_ref(),
@@ -86,7 +86,7 @@ impl DeviceEvent {
         }
     }
 
-    /// What it has in common with others of its kind.
+    /// The kind that it shares with similar events.
     pub fn kind(&self) -> EventKind {
         let (port, link, own) = match self {
             Self::Link { port, event } => (Some(*port), Some(discriminant(event)), None),
@@ -131,7 +131,7 @@ impl fmt::Debug for DeviceEvent {
                 link.field("port", port).field("event", event).finish()
             }
             Self::TrafficDone { run } => f.debug_struct("TrafficDone").field("run", run).finish(),
-            // Its port is among what it says of itself.
+            // The event prints its port itself.
             Self::Own { event, .. } => event.fmt(f),
         }
     }

@@ -1,4 +1,4 @@
-//! A link as it is seen from outside its node.
+//! A link as seen from outside its node.
 
 use super::account::EndAccount;
 use super::{DeviceError, LinkFault};
@@ -8,42 +8,42 @@ use crate::time::Time;
 
 /// One end of a link of any machine.
 pub trait LinkView: EndStatus {
-    /// Calls `visit` with every counter, also those that only this machine's links have.
+    /// Calls `visit` with every counter, including those that only this machine's links have.
     fn for_each_counter(&self, visit: &mut dyn FnMut(&'static str, u64)) {
         self.counters().for_each(visit);
     }
-    /// Credit left towards the peer and all that is under way, for those who check it.
+    /// Remaining credit towards the peer and everything in flight, for checks.
     fn account(&self) -> EndAccount;
-    /// What was sent for the first time, in the unit of [`resent`](Self::resent).
+    /// Units sent for the first time, in the unit of [`resent`](Self::resent).
     fn sent(&self) -> u64 {
         self.counters().tx_packets
     }
-    /// Bytes of frames from a link like this after which its node hands on what follows from them
-    /// before it takes in more, if all links have some: five or six frames of an Ethernet.
+    /// This link's share of the frame bytes that its node takes in before it sends what follows
+    /// from them: five or six Ethernet frames.
     fn bytes_per_turn(&self) -> usize {
         8_000
     }
-    /// What was sent again: packets, or whatever a link of this machine repeats.
+    /// Units resent: packets, or whatever a link of this machine resends.
     fn resent(&self) -> u64 {
         self.counters().tx_retransmitted_packets
     }
-    /// What came with a wrong check: packets, or whatever a link of this machine checks.
+    /// Units received with a bad check: packets, or whatever a link of this machine checks.
     fn bad_checks(&self) -> u64 {
         self.counters().rx_crc_errors
     }
 }
 
-/// One end of a link as the node has it that owns it.
+/// One end of a link, as its node owns it.
 pub trait LinkEnd: LinkControlBlock<Input: Send> + LinkView + Send + 'static {
-    /// What links of this kind are called.
+    /// Name of this kind of link.
     const LINK: &'static str;
-    /// What its virtual channels are called, by number.
+    /// Names of its virtual channels, by number.
     const VC_NAMES: &'static [&'static str];
 
-    /// Does `fault` to the link; false if it cannot suffer that.
+    /// Applies `fault`; returns false if links of this kind do not have it.
     fn suffer(&mut self, now: Time, fault: LinkFault, input: &mut Self::Input) -> bool;
 
-    /// The same for the link of `port`.
+    /// Applies `fault` to the link of `port`.
     ///
     /// # Errors
     /// [`DeviceError::NoSuchFault`].

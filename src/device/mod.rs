@@ -1,11 +1,10 @@
-//! What a process or a simulated world needs of a router or network interface, whatever its
-//! machine.
+//! What processes and simulated worlds need of a router or NIC (network interface) of any machine.
 //!
-//! A [`Device`] is a [`Node`] that can be looked at and meddled with from outside: its links
-//! ([`LinkView`]), their faults ([`LinkFault`]), counters, what it holds, and what only some
-//! devices are able to do: [`Registers`], [`RemoteRegisters`], [`Rerouting`], [`TrafficRuns`],
-//! [`CollectiveRuns`], [`BarrierRuns`], [`RemotePuts`], [`LocalPort`].
-//! Processes and worlds keep a `Box<dyn Device>`. The calls of [`Node`] are dynamic then, once per
+//! A [`Device`] is a [`Node`] that can be inspected and controlled from outside: its links
+//! ([`LinkView`]), their faults ([`LinkFault`]), counters, contents, and optional capabilities:
+//! [`Registers`], [`RemoteRegisters`], [`Rerouting`], [`TrafficRuns`], [`CollectiveRuns`],
+//! [`BarrierRuns`], [`RemotePuts`], [`LocalPort`].
+//! Processes and worlds keep a `Box<dyn Device>`, so the calls of [`Node`] are dynamic, once per
 //! frame or advance; nothing below them is.
 
 mod abilities;
@@ -39,13 +38,13 @@ use crate::node::{Node, PortId, Wakeup};
 use crate::time::{Duration, Time};
 use crate::trace::{Outlooks, Tracing};
 
-/// What a device is for, in any machine.
+/// Role of a device, in any machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// It passes packets on.
+    /// Forwards packets.
     Router,
-    /// It makes packets and takes them in.
+    /// Sends and receives packets.
     Nic,
 }
 
@@ -65,8 +64,8 @@ impl fmt::Display for Kind {
     }
 }
 
-/// The calls of [`Node`] as a trait object can have them, with events that all machines share.
-/// Every node has them whose events become [`DeviceEvent`]s.
+/// The calls of [`Node`] in object-safe form, with events that all machines share. Every node whose
+/// events convert to [`DeviceEvent`] has them.
 pub trait DeviceNode: Any + Send {
     /// See [`Node::ports`].
     fn ports(&self) -> usize;
@@ -120,22 +119,22 @@ impl<N: Node<Event: Into<DeviceEvent>> + Any + Send> DeviceNode for N {
     }
 }
 
-/// A router or a network interface of any machine: see the [module](self).
+/// A router or NIC of any machine: see the [module](self).
 pub trait Device: DeviceNode {
-    /// What it is for.
+    /// Router or NIC.
     fn kind(&self) -> Kind;
 
-    /// The link of a port that has one.
+    /// The link of `port`, if it has one.
     fn link(&self, port: PortId) -> Option<&dyn LinkView>;
 
-    /// Breaks or mends something of the link of a port.
+    /// Applies a fault or repair to the link of `port`.
     ///
     /// # Errors
-    /// [`DeviceError::NoLink`]; [`DeviceError::NoSuchFault`] if links of this machine cannot suffer
-    /// that.
+    /// [`DeviceError::NoLink`]; [`DeviceError::NoSuchFault`] if links of this machine do not have
+    /// it.
     fn link_fault(&mut self, now: Time, port: PortId, fault: LinkFault) -> Result<(), DeviceError>;
 
-    /// Calls `visit` with every counter; those of links have `portN.` in front.
+    /// Calls `visit` with every counter; names of link counters begin with `portN.`.
     fn for_each_counter(&self, visit: &mut dyn FnMut(&str, u64)) {
         for port in 0..self.ports() as PortId {
             if let Some(link) = self.link(port) {
@@ -145,50 +144,50 @@ pub trait Device: DeviceNode {
         }
     }
 
-    /// What is inside it, its links aside; nothing at rest.
+    /// Its contents, links aside; empty at rest.
     fn account(&self) -> NodeAccount;
 
-    /// What is inside it stage by stage, for those who look at it; its links' buffers included.
+    /// Its contents by stage, link buffers included, for display.
     fn pipeline(&self) -> PipelineReport {
         PipelineReport::default()
     }
 
-    /// What is particular to this kind of device, by name, for people and scripts.
+    /// Properties of this kind of device, by name, for people and scripts.
     fn describe(&self) -> Map<String, Value> {
         Map::new()
     }
 
-    /// Begins nothing new: the process is about to end.
+    /// Starts nothing new: the process is about to exit.
     fn begin_drain(&mut self, now: Time) {
         let _ = now;
     }
 
-    /// Makes its random choices from `seed` from now on, if it makes any.
+    /// Seeds its random choices, if it makes any.
     fn seed(&mut self, seed: u64) {
         let _ = seed;
     }
 
-    /// Its registers, if they can be read and written from outside.
+    /// Its registers, if they are accessible from outside.
     fn registers(&mut self) -> Option<&mut dyn Registers> {
         None
     }
 
-    /// Its way to the registers of other routers, if it has one of its own.
+    /// Its access to the registers of other routers, if it has its own.
     fn remote_registers(&mut self) -> Option<&mut dyn RemoteRegisters> {
         None
     }
 
-    /// Its watch over packets, if it is a router that can have one.
+    /// Its packet watch, if it is a router that supports one.
     fn tracing(&mut self) -> Option<&mut dyn Tracing> {
         None
     }
 
-    /// Which way packets would go from it, if it is a router that can tell.
+    /// Its route predictions, if it is a router that can make them.
     fn outlook(&self) -> Option<&dyn Outlooks> {
         None
     }
 
-    /// Its probes, if it can ask others for something of no consequence.
+    /// Its probes, if it can query others without side effects.
     fn probes(&mut self) -> Option<&mut dyn Probes> {
         None
     }
@@ -203,37 +202,37 @@ pub trait Device: DeviceNode {
         None
     }
 
-    /// Its traffic runs, to command them.
+    /// Its traffic runs, mutable.
     fn traffic_mut(&mut self) -> Option<&mut dyn TrafficRuns> {
         None
     }
 
-    /// Its runs of collective operations, if it has an engine for them.
+    /// Its collective runs, if it has an engine for them.
     fn collectives(&self) -> Option<&dyn CollectiveRuns> {
         None
     }
 
-    /// Its runs of collective operations, to command them.
+    /// Its collective runs, mutable.
     fn collectives_mut(&mut self) -> Option<&mut dyn CollectiveRuns> {
         None
     }
 
-    /// Its runs of barriers, if it has units for them.
+    /// Its barrier runs, if it has units for them.
     fn barriers(&self) -> Option<&dyn BarrierRuns> {
         None
     }
 
-    /// Its runs of barriers, to command them.
+    /// Its barrier runs, mutable.
     fn barriers_mut(&mut self) -> Option<&mut dyn BarrierRuns> {
         None
     }
 
-    /// Its puts for local programs, if it has a memory that others put into.
+    /// Its puts for local programs, if it has memory that others put into.
     fn remote_puts(&mut self) -> Option<&mut dyn RemotePuts> {
         None
     }
 
-    /// What it does for programs on its node, if it does anything.
+    /// Its port for programs on its node, if it has one.
     fn local_port(&mut self) -> Option<&mut dyn LocalPort> {
         None
     }
@@ -245,7 +244,7 @@ impl dyn Device {
         (0..self.ports() as PortId).filter_map(|port| Some((port, self.link(port)?)))
     }
 
-    /// Packets or requests inside and in its links, that would be lost if it ended now.
+    /// Packets or requests in it and its links that would be lost if it stopped now.
     pub fn holds(&self) -> u64 {
         let in_links: u64 = self
             .links()
@@ -254,17 +253,17 @@ impl dyn Device {
         in_links + self.account().total()
     }
 
-    /// The machine's own type, to look at what others do not have.
+    /// The machine's own type, to inspect what only it has.
     pub fn downcast_ref<T: Any>(&self) -> Option<&T> {
         (self as &dyn Any).downcast_ref()
     }
 
-    /// The same, to command it.
+    /// The machine's own type, mutable.
     pub fn downcast_mut<T: Any>(&mut self) -> Option<&mut T> {
         (self as &mut dyn Any).downcast_mut()
     }
 
-    /// [`Device::registers`], wanted for `register`.
+    /// [`Device::registers`], for access to `register`.
     ///
     /// # Errors
     /// [`DeviceError::NoRegisters`].

@@ -1,7 +1,7 @@
-//! What is inside a device, stage by stage, for those who look at it.
+//! Contents of a device by pipeline stage, for display.
 //!
-//! A report is put together when somebody asks for one, from what the stages keep anyway: nothing
-//! is counted for it while packets pass.
+//! A report is built on request, from what the stages keep anyway: nothing is counted for it while
+//! packets pass.
 
 use std::borrow::Cow;
 
@@ -11,52 +11,52 @@ use super::{LinkEnd, LinkView};
 use crate::link::{LinkPort, ReceiveBuffer};
 use crate::node::PortId;
 
-/// A name that a machine gives, or that came from elsewhere.
+/// A name from a machine, or from a deserialised report.
 pub type Name = Cow<'static, str>;
 
-/// The stages of a device in the order in which a packet meets them.
+/// Contents of a device by pipeline stage.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PipelineReport {
-    /// They.
+    /// The stages, in the order a packet meets them.
     pub stages: Vec<Stage>,
 }
 
-/// One stage.
+/// One stage of a device.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stage {
-    /// What the machine's papers call it.
+    /// Name in the machine's papers.
     pub name: Name,
-    /// What is counted: `phits`, `flits`, `packets`.
+    /// Unit of the contents: `phits`, `flits`, `packets`.
     pub unit: Name,
-    /// What each of its places is: `port`, `tile`.
+    /// Kind of its places: `port`, `tile`.
     pub place: Name,
-    /// The names of its virtual channels, or of what else its places are divided into.
+    /// Names of the virtual channels, or of other parts, that each place has.
     pub channels: Vec<Name>,
-    /// How much each place holds of each channel at most; empty where there is no such limit.
+    /// Capacity of each place, per channel; empty if unlimited.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub capacity: Vec<u64>,
-    /// How often something has had to wait here, where that is counted.
+    /// How often something had to wait here, where that is counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stalls: Option<u64>,
-    /// Whether what is held here is part of the device's own [account](super::NodeAccount); else it
-    /// is of its links, or is counted in another stage as well.
+    /// Whether the contents are part of the device's own [account](super::NodeAccount); if not,
+    /// they are its links', or also counted in another stage.
     #[serde(default)]
     pub inside: bool,
     /// Places in use, by number.
     pub places: Vec<Place>,
 }
 
-/// A place of a stage.
+/// A port, tile or other place of a stage.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
-    /// Its number.
+    /// Number of the place.
     pub number: u16,
-    /// What is held, by channel.
+    /// Contents, by channel.
     pub held: Vec<u64>,
 }
 
 impl Stage {
-    /// A stage without places whose content is part of the device's account.
+    /// A stage without places whose contents are part of the device's account.
     pub fn inside(name: &'static str, unit: &'static str, place: &'static str) -> Self {
         Self {
             inside: true,
@@ -64,7 +64,7 @@ impl Stage {
         }
     }
 
-    /// A stage without places whose content is accounted for elsewhere.
+    /// A stage without places whose contents are accounted for elsewhere.
     pub fn outside(name: &'static str, unit: &'static str, place: &'static str) -> Self {
         Self {
             name: name.into(),
@@ -74,28 +74,28 @@ impl Stage {
         }
     }
 
-    /// With channels of these names.
+    /// Sets the names of the channels.
     #[must_use]
     pub fn channels(mut self, names: &[&'static str]) -> Self {
         self.channels = names.iter().map(|&name| name.into()).collect();
         self
     }
 
-    /// With room for so much of each channel at each place.
+    /// Sets the capacity per channel of each place.
     #[must_use]
     pub fn capacity(mut self, capacity: impl IntoIterator<Item = u64>) -> Self {
         self.capacity = capacity.into_iter().collect();
         self
     }
 
-    /// With so many waits so far.
+    /// Sets the number of waits so far.
     #[must_use]
     pub fn stalls(mut self, stalls: u64) -> Self {
         self.stalls = Some(stalls);
         self
     }
 
-    /// Adds a place that holds so much of each channel.
+    /// Adds a place with its contents, by channel.
     pub fn holds(&mut self, number: usize, held: impl IntoIterator<Item = u64>) {
         self.places.push(Place {
             number: number as u16,
@@ -103,7 +103,7 @@ impl Stage {
         });
     }
 
-    /// With one place and one channel, that holds so much.
+    /// Sets a single place with a single channel that holds `held`.
     #[must_use]
     pub fn single(mut self, channel: &'static str, held: u64) -> Self {
         self.channels = vec![channel.into()];
@@ -111,12 +111,12 @@ impl Stage {
         self
     }
 
-    /// All that is held.
+    /// Total contents.
     pub fn total(&self) -> u64 {
         self.places.iter().flat_map(|place| &place.held).sum()
     }
 
-    /// How much it can hold, in the places in use; `None` where there is no limit.
+    /// Total capacity of the places in use; `None` if unlimited.
     pub fn room(&self) -> Option<u64> {
         let each: u64 = self.capacity.iter().sum();
         (!self.capacity.is_empty()).then(|| each * self.places.len() as u64)
@@ -124,9 +124,9 @@ impl Stage {
 }
 
 impl Stage {
-    /// With what the receive buffers of links hold, by port, and the room of the largest: longer
-    /// links may have larger ones.
-    pub(crate) fn of_inputs<'a, E: LinkEnd>(
+    /// Adds the contents of the links' receive buffers, by port. The capacity is that of the
+    /// largest: longer links may have larger buffers.
+    pub fn of_inputs<'a, E: LinkEnd>(
         mut self,
         ports: impl IntoIterator<Item = (usize, &'a LinkPort<E>)>,
     ) -> Self {
@@ -144,8 +144,8 @@ impl Stage {
         self
     }
 
-    /// The link control blocks: what they have sent and their peers have not acknowledged.
-    pub(crate) fn of_links<'a>(links: impl Iterator<Item = (PortId, &'a dyn LinkView)>) -> Self {
+    /// The link control blocks: what they sent and their peers have not acknowledged.
+    pub fn of_links<'a>(links: impl Iterator<Item = (PortId, &'a dyn LinkView)>) -> Self {
         let mut stage = Self::outside("link control block", "packets", "port");
         stage.channels = vec!["unacknowledged".into()];
         for (port, link) in links {
@@ -158,8 +158,8 @@ impl Stage {
 }
 
 impl PipelineReport {
-    /// What it says of the device's own content: what [`NodeAccount::total`](super::NodeAccount::total)
-    /// says at the same time.
+    /// Contents that are the device's own: equals [`NodeAccount::total`](super::NodeAccount::total)
+    /// at the same time.
     pub fn inside(&self) -> u64 {
         let own = self.stages.iter().filter(|stage| stage.inside);
         own.map(Stage::total).sum()

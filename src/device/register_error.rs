@@ -1,20 +1,20 @@
-//! What may be wrong with the name or value of a register.
+//! Errors in the name or value of a register.
 
 use thiserror::Error;
 
-/// Why a register was not written, or has no such name.
+/// Why a register access failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum RegisterError {
     /// There is no such register, or its tile is not in use.
     #[error("there is no such register")]
     Unknown,
-    /// The register can only be read.
+    /// The register is read-only.
     #[error("the register can only be read")]
     ReadOnly,
-    /// The register does not take the value.
+    /// The register does not accept the value.
     #[error("the register does not take this value: it takes {takes}")]
     BadValue {
-        /// The values that it takes, in words.
+        /// The accepted values, in words.
         takes: &'static str,
     },
 }

@@ -1,17 +1,17 @@
 //! Arbiters as bit operations on request masks.
 //!
 //! The 8-to-1 stages of a router and the tie-break of an adaptive column choice are matrix
-//! arbiters; the 2-to-1 stages between the virtual channels are [`RoundRobin`]. The paper names a
-//! matrix arbiter only for ties between columns (section 5.1). Of the 8-to-1 and 2-to-1 stages it
-//! does not say the kind (section 6).
+//! arbiters; the 2-to-1 stages between virtual channels are [`RoundRobin`]. BlackWidow sec. 5.1
+//! names a matrix arbiter only for ties between columns; BlackWidow sec. 6 does not say what the
+//! 8-to-1 and 2-to-1 stages are.
 
 /// One bit in every byte of a word.
 const LOW_BITS: u64 = 0x0101_0101_0101_0101;
 /// The low seven bits of every byte of a word.
 const LOW_SEVEN: u64 = 0x7f7f_7f7f_7f7f_7f7f;
 
-/// For every winner what a grant leaves of a [`MatrixArbiter`], and what it adds: from then on all
-/// others go before it, and it before none.
+/// Per winner, the bits of a [`MatrixArbiter`] that a grant keeps, and those it sets: from then on
+/// all others precede the winner, and it precedes none.
 const GRANTS: [(u64, u64); 8] = {
     let mut grants = [(0, 0); 8];
     let mut winner = 0;
@@ -25,14 +25,14 @@ const GRANTS: [(u64, u64); 8] = {
 
 /// Gathers bit 7 of every byte into a mask of eight bits, byte 0 first.
 #[inline]
-pub(crate) const fn high_bits_of_bytes(word: u64) -> u8 {
+pub const fn high_bits_of_bytes(word: u64) -> u8 {
     (((word >> 7) & LOW_BITS).wrapping_mul(0x0102_0408_1020_4080) >> 56) as u8
 }
 
-/// An 8-to-1 matrix arbiter: the least recently granted requester wins (paper, section 5.1, citing
+/// An 8-to-1 matrix arbiter: the least recently granted requester wins (BlackWidow sec. 5.1, citing
 /// Dally and Towles).
 ///
-/// Byte `i` of the word is the set of requesters that go before requester `i`; a fresh arbiter
+/// Byte `i` of the word is the set of requesters that precede requester `i`; a fresh arbiter
 /// prefers low numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MatrixArbiter(u64);
@@ -49,22 +49,22 @@ impl MatrixArbiter {
         Self(0x7f3f_1f0f_0703_0100)
     }
 
-    /// The winner among `requests`, without remembering that it won.
+    /// The winner among `requests`, without recording that it won.
     ///
-    /// `requests` must not be empty; the answer for an empty mask is meaningless (but below 8).
+    /// `requests` must not be empty; for an empty mask the result is meaningless (but below 8).
     #[inline]
     pub const fn pick(self, requests: u8) -> u8 {
         debug_assert!(requests != 0, "an arbiter needs a request");
         if requests & requests.wrapping_sub(1) == 0 {
             return (requests.trailing_zeros() & 7) as u8;
         }
-        // Requester i wins when nobody that goes before it asks: byte i of `rivals` is zero.
+        // Requester i wins if none that precedes it asks: byte i of `rivals` is zero.
         let rivals = self.0 & (requests as u64 * LOW_BITS);
         let nonzero = ((rivals & LOW_SEVEN) + LOW_SEVEN) | rivals;
         ((!high_bits_of_bytes(nonzero) & requests).trailing_zeros() & 7) as u8
     }
 
-    /// Makes `winner` the last in the order of preference.
+    /// Moves `winner` to the end of the order of preference.
     #[inline]
     pub const fn grant(&mut self, winner: u8) {
         let (kept, added) = GRANTS[(winner & 7) as usize];
@@ -80,7 +80,7 @@ impl MatrixArbiter {
     }
 }
 
-/// Independent 2-to-1 round-robin arbiters, one per bit of a word of type `u64` (one per port).
+/// Independent 2-to-1 round-robin arbiters, one per bit of a `u64` (one per port).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RoundRobin(u64);
 
@@ -90,8 +90,8 @@ impl RoundRobin {
         Self(0)
     }
 
-    /// Chooses between two requesters of arbiter `index`, at least one of which asks, and turns the
-    /// preference to the loser.
+    /// Chooses between two requesters of arbiter `index`, at least one of which asks, and prefers
+    /// the other next time.
     #[inline]
     pub const fn arbitrate(&mut self, index: u32, first: bool, second: bool) -> usize {
         debug_assert!(first || second, "an arbiter needs a request");
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
     use crate::rng::Rng;
 
-    /// The matrix arbiter written out as the list that it stands for.
+    /// The matrix arbiter as an explicit list of preference.
     struct Reference(Vec<u8>);
 
     impl Reference {

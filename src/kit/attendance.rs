@@ -1,10 +1,10 @@
-//! Attended time: time-outs leave out time in which the process did not run, measurements do not.
+//! Attended time: timeouts exclude time in which the process did not run, measurements do not.
 
 use phitwire_framing::attendance::{AttendedClock, LONGEST_GAP_MS};
 
 use crate::time::{Duration, Time};
 
-/// A longer gap between two looks at the inputs, beyond a sleep on purpose, is a standstill.
+/// A longer gap between two looks at the inputs, intended sleep aside, is a standstill.
 pub const LONGEST_GAP: Duration = Duration::from_ms(LONGEST_GAP_MS);
 
 /// Attended time of a node, which a driver passes to it as `now`.
@@ -14,7 +14,7 @@ pub struct Attendance {
 }
 
 impl Attendance {
-    /// The node's time begins at `now`.
+    /// Attended time that begins at `now`.
     pub const fn new(now: Time) -> Self {
         Self {
             clock: AttendedClock::new(LONGEST_GAP.as_ps(), now.as_ps()),
@@ -44,7 +44,7 @@ impl Attendance {
         attended + Duration::from_ps(self.clock.absent())
     }
 
-    /// Length of the standstills since the last call.
+    /// Length of all standstills since the last call.
     #[inline]
     pub const fn take_standstill(&mut self) -> Duration {
         Duration::from_ps(self.clock.take_standstill())
@@ -53,7 +53,7 @@ impl Attendance {
 
 /// Extra time for waits on others after this process stood still.
 ///
-/// The cause may have stopped the others too and may let them go on later. So a wait that had begun
+/// The cause may have stopped the others too, and they may resume later. So a wait that had begun
 /// is extended by the length of the standstill, within a limit.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Grace {
@@ -78,14 +78,13 @@ impl Grace {
         }
     }
 
-    /// Extension of a wait for others that have not been seen to run.
+    /// Extension of a wait for others that are not yet known to run.
     #[inline]
     pub fn span(&self) -> Duration {
         self.span
     }
 
-    /// Others have been seen to run. If `settled` has passed since the process woke, the extension
-    /// ends.
+    /// Others are known to run. If `settled` has passed since the process woke, the extension ends.
     #[inline]
     pub fn end(&mut self, now: Time, settled: Duration) {
         if self.span != Duration::ZERO && self.woken + settled <= now {
@@ -94,10 +93,10 @@ impl Grace {
     }
 }
 
-/// Standstills recorded one by one; older ones are merged.
+/// Most standstills recorded separately; older ones are merged.
 const MOST_KEPT: usize = 32;
 
-/// The standstills of a process, from which a measurement gets the clock time between two attended
+/// Standstills of a process, from which a measurement gets the clock time between two attended
 /// times.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Standstills {

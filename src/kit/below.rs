@@ -1,10 +1,10 @@
 //! Indices that are known to be in range.
 
-/// `index`, which is below `N` by what the caller does: in release builds the remainder tells the
-/// compiler so, which spares the check of bounds; in debug builds an index that is not is told.
+/// `index`, which the caller guarantees to be below `N`. In release builds the remainder lets the
+/// compiler drop the bounds check; debug builds check the guarantee.
 ///
 /// # Panics
-/// In debug builds, if it is not.
+/// In debug builds, if `index` is not below `N`.
 #[inline(always)]
 pub const fn below<const N: usize>(index: usize) -> usize {
     debug_assert!(index < N, "the index is out of range");

@@ -1,6 +1,6 @@
-//! The members of a set that is a mask.
+//! Iteration over the bits of a mask.
 
-/// Numbers of the bits that are set, the lowest first.
+/// Numbers of the set bits, lowest first.
 #[inline]
 pub fn bits(mut mask: u64) -> impl Iterator<Item = usize> {
     core::iter::from_fn(move || {

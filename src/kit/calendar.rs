@@ -1,14 +1,13 @@
-//! What is to happen in the next few cycles.
+//! What is due in the next few cycles.
 
-/// Cycles ahead that an item can be entered at most.
+/// Most cycles ahead that an item can be entered.
 pub const MAX_AHEAD_CYCLES: u64 = 15;
 const SLOTS: usize = MAX_AHEAD_CYCLES as usize + 1;
 
 /// Items by the cycle at which they are due, up to 15 cycles ahead.
 ///
-/// A stage that has nothing to do is not looked at; it is entered here for the cycle at which it
-/// will have. Cycles with items must all be visited: [`next_due`](Self::next_due) names the next
-/// one.
+/// An idle stage is skipped; it is entered here for the cycle in which it has work again. Every
+/// cycle with items must be visited: [`next_due`](Self::next_due) names the next one.
 #[derive(Clone, Debug)]
 pub struct Calendar<T> {
     slots: [Vec<T>; SLOTS],
@@ -30,8 +29,8 @@ impl<T> Calendar<T> {
         }
     }
 
-    /// Enters `item` for cycle `now + ahead`, where `now` is the cycle that runs and `ahead` is 1
-    /// to [`MAX_AHEAD_CYCLES`].
+    /// Enters `item` for cycle `now + ahead`, where `now` is the current cycle and `ahead` is 1 to
+    /// [`MAX_AHEAD_CYCLES`].
     #[inline]
     pub fn enter(&mut self, now: u64, ahead: u64, item: T) {
         debug_assert!(
@@ -49,8 +48,8 @@ impl<T> Calendar<T> {
         self.occupied >> (now as usize % SLOTS) & 1 != 0
     }
 
-    /// Takes the items due at cycle `now`, in the order in which they were entered. Hand the vector
-    /// back with [`recycle`](Self::recycle), so that nothing is allocated in the steady state.
+    /// Takes the items due at cycle `now`, in order of entry. Return the vector with
+    /// [`recycle`](Self::recycle) to avoid allocation in the steady state.
     #[inline]
     pub fn take_due(&mut self, now: u64) -> Vec<T> {
         let slot = now as usize % SLOTS;

@@ -1,7 +1,9 @@
-//! Methods of checked configurations, each of which is a struct with private fields, and of their
-//! builders, which are tuple structs around it.
+//! Methods of validated configurations (structs with private fields) and of their builders (tuple
+//! structs around them).
 
-/// Getters, of copies or (`name: &Type`) of references to fields.
+/// Getters that return copies or, as `name: &Type`, references.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! getters {
     ($($(#[$doc:meta])+ $field:ident: &$type:ty;)+) => {
         $($(#[$doc])+ pub fn $field(&self) -> &$type { &self.$field })+
@@ -12,6 +14,8 @@ macro_rules! getters {
 }
 
 /// Setters of a builder.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! setters {
     ($($(#[$doc:meta])+ $field:ident: $type:ty;)+) => {
         $($(#[$doc])+ #[must_use] pub fn $field(mut self, $field: $type) -> Self {
@@ -21,4 +25,4 @@ macro_rules! setters {
     };
 }
 
-pub(crate) use {getters, setters};
+pub use {getters, setters};

@@ -1,12 +1,12 @@
-//! Copying a few elements, of which nobody knows beforehand how many.
+//! Copies of a few elements, their number not known at compile time.
 
-/// Does what `copy_from_slice` does. For up to sixteen elements that is two copies of fixed
-/// lengths, which may overlap, instead of a call that costs more than they do.
+/// Does what `copy_from_slice` does. For up to sixteen elements it makes two copies of fixed
+/// length, which may overlap, instead of a call that costs more.
 ///
 /// # Panics
 /// If the lengths differ.
 #[inline]
-pub(crate) fn copy_few<T: Copy>(from: &[T], to: &mut [T]) {
+pub fn copy_few<T: Copy>(from: &[T], to: &mut [T]) {
     assert!(from.len() == to.len());
     match from.len() {
         0 => {}
@@ -22,7 +22,7 @@ pub(crate) fn copy_few<T: Copy>(from: &[T], to: &mut [T]) {
 #[inline]
 fn copy_ends<T: Copy, const N: usize>(from: &[T], to: &mut [T]) {
     if let (Some(first), Some(last)) = (from.first_chunk::<N>(), from.last_chunk::<N>()) {
-        // Both are read before either is written: no load then waits for a store.
+        // Read both before writing either, so that no load waits for a store.
         let (first, last) = (*first, *last);
         if let Some(place) = to.first_chunk_mut() {
             *place = first;

@@ -1,12 +1,10 @@
-//! Counters with names: what a part of a machine counts is declared once, and told everywhere in
-//! the same way.
+//! Named counters: declared once, reported everywhere in the same way.
 
 /// Declares a struct of counters that only grow, one `u64` per name, each with its doc comment.
 ///
-/// The struct gets `for_each` (name and value of every counter, in the order declared), `add`,
-/// `COUNT`, and `name` and `nth` by position in that order. Counters of several like parts may
-/// follow a semicolon, as an array with a name for each part; they are told last and have no
-/// position.
+/// The struct gets `for_each` (name and value of every counter, in declaration order), `add`,
+/// `COUNT`, and `name` and `nth` by position in that order. Counters of similar parts may follow a
+/// semicolon, as an array with a name per part; they are reported last and have no position.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! counters {
@@ -25,7 +23,7 @@ macro_rules! counters {
         }
 
         impl $Counters {
-            /// Number of counters that have a position.
+            /// Number of counters with a position.
             pub const COUNT: usize = [$(stringify!($name)),+].len();
 
             /// Calls `visit` with the name and value of every counter, in a fixed order.
@@ -34,7 +32,7 @@ macro_rules! counters {
                 $([$($part),+].into_iter().zip(self.$parts).for_each(|(part, n)| visit(part, n));)?
             }
 
-            /// Adds what another part has counted.
+            /// Adds the counters of another part.
             pub fn add(&mut self, other: &Self) {
                 $(self.$name += other.$name;)+
                 $(self.$parts.iter_mut().zip(other.$parts).for_each(|(own, n)| *own += n);)?

@@ -1,13 +1,13 @@
-//! Channels that wait for each other in a circle: deadlock.
+//! Channels that wait for each other in a cycle: deadlock.
 
 use std::collections::VecDeque;
 
 /// The channel-dependency graph of a network (Dally and Seitz, *Deadlock-free message routing in
-/// multiprocessor interconnection networks*, 1987): channels by number, and those for which a
-/// packet that holds one may wait. It is asked for again and again instead of being kept, since a
-/// large network has a hundred million of these pairs.
+/// multiprocessor interconnection networks*, 1987): numbered channels, and for each those that a
+/// packet holding it may wait for. Edges are computed on demand, not stored: a large network has a
+/// hundred million.
 pub trait Channels {
-    /// How many channels there are.
+    /// Number of channels.
     fn count(&self) -> usize;
 
     /// Calls `each` for every channel that a packet in `channel` may wait for.
@@ -16,13 +16,13 @@ pub trait Channels {
 
 const NONE: usize = usize::MAX;
 
-/// A circle of channels, in order; `None` if there is none. It is a shortest one through the lowest
-/// channel of all that are in circles with it.
+/// A cycle of channels, in order; `None` if there is none. It is a shortest one through the lowest
+/// channel of a strongly connected component.
 pub fn circle(channels: &impl Channels) -> Option<Vec<usize>> {
     let at = on_a_circle(channels)?;
     let mut ahead = vec![NONE; channels.count()];
     let _ = way(channels, at, NONE, &mut ahead);
-    // What does not lead back to that channel is looked at once.
+    // Channels that do not lead back are visited once.
     let mut back = vec![NONE; channels.count()];
     let leads_back = |&channel: &usize| {
         ahead[channel] != NONE
@@ -33,15 +33,15 @@ pub fn circle(channels: &impl Channels) -> Option<Vec<usize>> {
     way(channels, lowest, lowest, &mut vec![NONE; channels.count()])
 }
 
-/// Any channel that lies on a circle.
+/// Any channel that lies on a cycle.
 fn on_a_circle(channels: &impl Channels) -> Option<usize> {
     let count = channels.count();
     let mut waiting = vec![0_u32; count];
     for channel in 0..count {
         channels.for_each_next(channel, |next| waiting[next] += 1);
     }
-    // Channels that nobody waits for are taken away, until none is left or only circles and what
-    // follows them.
+    // Remove channels that nothing waits for, until none is left or only cycles and what follows
+    // them.
     let mut free: Vec<usize> = (0..count)
         .filter(|&channel| waiting[channel] == 0)
         .collect();
@@ -55,8 +55,8 @@ fn on_a_circle(channels: &impl Channels) -> Option<usize> {
             }
         });
     }
-    // Backwards from any channel left, such as the last, there is always another one left: that
-    // leads into a circle.
+    // Every channel left has a predecessor that is left: walking backwards from any, such as the
+    // last, leads into a cycle.
     let mut at = waiting.iter().rposition(|&n| n > 0)?;
     let mut before = vec![NONE; count];
     for channel in (0..count).filter(|&channel| waiting[channel] > 0) {
@@ -68,8 +68,8 @@ fn on_a_circle(channels: &impl Channels) -> Option<usize> {
     Some(at)
 }
 
-/// A shortest way from `start` to a channel that waits for `goal`, both included, by channels that
-/// have nothing `before` them yet. What the search comes to is noted there.
+/// A shortest path from `start` to a channel that waits for `goal`, both included, through channels
+/// without an entry in `before`. The search fills in `before`.
 fn way(
     channels: &impl Channels,
     start: usize,
@@ -120,7 +120,7 @@ mod tests {
         // 0 leads into the knot of 1 to 4, which leads out to 5.
         let knot = vec![vec![4], vec![2], vec![3, 1], vec![4], vec![1, 5], vec![]];
         assert_eq!(circle(&knot), Some(vec![1, 2]));
-        // Channels that only lead to a circle, or that only a circle leads to, are not of it.
+        // Channels that only lead into or out of a cycle are not part of it.
         let circles = vec![vec![3], vec![], vec![4], vec![2], vec![2, 1]];
         assert_eq!(circle(&circles), Some(vec![2, 4]));
     }

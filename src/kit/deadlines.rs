@@ -1,23 +1,22 @@
-//! The deadlines of a chip's ports: the earliest one is known at all times.
+//! The deadlines of a chip's ports, with the earliest known at all times.
 
 use crate::time::Time;
 
-/// Deadlines that are kept.
+/// Number of deadlines.
 const PLACES: usize = 64;
 
-/// Up to 64 deadlines by number, as a tournament: each inner node has the earlier of the two below
-/// it, so that the earliest of all is at the root.
+/// Up to 64 numbered deadlines as a tournament: each inner node holds the earlier of its two
+/// children, so the root holds the earliest of all.
 ///
-/// One that is set costs a comparison for each of at most six levels; nothing ever looks at all of
-/// them.
+/// Setting one costs at most six comparisons, one per level.
 #[derive(Clone, Debug)]
 pub struct Deadlines {
-    /// The root is at 1, what is below `n` at `2 n` and `2 n + 1`, and the deadlines at the end.
+    /// The root is at 1, the children of `n` at `2 n` and `2 n + 1`, and the deadlines at the end.
     nodes: Box<[Time; 2 * PLACES]>,
 }
 
 impl Default for Deadlines {
-    /// Deadlines of which none is set.
+    /// No deadline set.
     fn default() -> Self {
         Self {
             nodes: Box::new([Time::NEVER; 2 * PLACES]),
@@ -26,7 +25,7 @@ impl Default for Deadlines {
 }
 
 impl Deadlines {
-    /// Sets deadline `number`; [`Time::NEVER`] takes it away.
+    /// Sets deadline `number`; [`Time::NEVER`] clears it.
     ///
     /// # Panics
     /// If `number` is 64 or more.
@@ -51,7 +50,7 @@ impl Deadlines {
         self.nodes[1]
     }
 
-    /// The deadlines at or before `now`, one bit for each number.
+    /// The deadlines at or before `now`, one bit per number.
     #[inline]
     pub fn due(&self, now: Time) -> u64 {
         let mut due = u64::from(self.earliest() <= now);
@@ -82,7 +81,7 @@ mod tests {
     use super::*;
     use crate::rng::Rng;
 
-    /// What is due, by looking at every deadline.
+    /// What is due, by a scan of every deadline.
     fn due(model: &[Time; PLACES], now: Time) -> u64 {
         (model.iter().enumerate())
             .fold(0, |due, (number, at)| due | u64::from(*at <= now) << number)

@@ -2,17 +2,17 @@
 
 use core::fmt;
 
-/// A digest of numbers, in hexadecimal: equal sequences have equal ones.
+/// A digest of a sequence of numbers, shown in hexadecimal.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Digest(u64);
+pub struct Digest(u64);
 
 impl Digest {
-    pub(crate) const fn new() -> Self {
+    pub const fn new() -> Self {
         Self(0xcbf2_9ce4_8422_2325)
     }
 
-    /// Adds a whole number at once, where FNV-1a adds a byte.
-    pub(crate) const fn add(&mut self, number: u64) {
+    /// Adds a `u64` in one step, where FNV-1a adds a byte.
+    pub const fn add(&mut self, number: u64) {
         self.0 = (self.0 ^ number)
             .wrapping_mul(0x0100_0000_01b3)
             .rotate_left(29);

@@ -1,9 +1,8 @@
-//! Events that wait to be fetched.
+//! Queues of events.
 
 use std::collections::VecDeque;
 
-/// The latest events, up to a fixed number, until somebody fetches them: the oldest gives way to a
-/// new one.
+/// The latest events not yet fetched, up to a fixed number: a new one displaces the oldest.
 #[derive(Clone, Debug)]
 pub struct Events<E> {
     queue: VecDeque<E>,
@@ -11,7 +10,7 @@ pub struct Events<E> {
 }
 
 impl<E> Events<E> {
-    /// Room for up to `most` events.
+    /// A queue for up to `most` events.
     pub const fn new(most: usize) -> Self {
         Self {
             queue: VecDeque::new(),
@@ -19,7 +18,7 @@ impl<E> Events<E> {
         }
     }
 
-    /// Adds an event. Returns the number of events that were lost by that: 0 or 1.
+    /// Adds an event. Returns the number of events lost by that: 0 or 1.
     #[must_use = "lost events are counted"]
     pub fn push(&mut self, event: E) -> u64 {
         let lost = self.queue.len() == self.most && self.queue.pop_front().is_some();
@@ -34,36 +33,36 @@ impl<E> Events<E> {
     }
 }
 
-/// How events of one kind wait, so that no burst of one kind keeps another from being seen.
-pub(crate) enum Wait {
-    /// The first of its kind (below [`KINDS`]) and port: of packets that go nowhere, say, of which
-    /// counters have the rest.
+/// How events of one kind are queued, so that a burst of one kind hides no other.
+pub enum Wait {
+    /// Only the first of its kind (below [`KINDS`]) and port, such as unroutable packets; counters
+    /// have the rest.
     First(usize, u8),
-    /// Each, as long as there is room; what finds none is lost and counted.
+    /// Every event while there is room; further ones are lost and counted.
     Each,
-    /// The last word of each: what is said again takes the place of what was said.
+    /// The last of equal events: a repeated one replaces the one in the queue.
     Last,
 }
 
-/// Kinds of which only the first waits, at most.
+/// Most kinds of [`Wait::First`].
 pub(crate) const KINDS: usize = 3;
 
 /// An event of a router for its maintenance system.
-pub(crate) trait Interrupt: PartialEq {
-    /// How it waits.
+pub trait Interrupt: PartialEq {
+    /// How the event is queued.
     fn wait(&self) -> Wait;
 }
 
-/// The interrupts of a router that wait to be fetched. Their number is bounded.
+/// A bounded queue of a router's interrupts.
 #[derive(Debug)]
-pub(crate) struct Interrupts<E> {
+pub struct Interrupts<E> {
     queue: VecDeque<E>,
-    /// Ports, per kind, of which the first waits.
+    /// Ports, per kind, whose first event is queued.
     first: [u64; KINDS],
-    /// Those of [`Wait::Each`] that wait.
+    /// Events of [`Wait::Each`] in the queue.
     each: usize,
-    /// Those of [`Wait::Each`] that found no room.
-    pub(crate) lost: u64,
+    /// Events of [`Wait::Each`] lost for lack of room.
+    pub lost: u64,
 }
 
 impl<E> Default for Interrupts<E> {
@@ -78,12 +77,12 @@ impl<E> Default for Interrupts<E> {
 }
 
 impl<E: Interrupt> Interrupts<E> {
-    /// Events of [`Wait::Each`] that have room.
-    pub(crate) const ROOM: usize = 256;
+    /// Room for events of [`Wait::Each`].
+    pub const ROOM: usize = 256;
 
-    /// Adds an event, unless it says nothing new or has no room.
+    /// Queues an event, unless it is redundant or there is no room.
     #[cold]
-    pub(crate) fn push(&mut self, event: E) {
+    pub fn push(&mut self, event: E) {
         match event.wait() {
             Wait::First(kind, port) if self.first[kind] >> (port % 64) & 1 != 0 => return,
             Wait::First(kind, port) => self.first[kind] |= 1 << (port % 64),
@@ -95,7 +94,7 @@ impl<E: Interrupt> Interrupts<E> {
     }
 
     /// The oldest event.
-    pub(crate) fn pop(&mut self) -> Option<E> {
+    pub fn pop(&mut self) -> Option<E> {
         let event = self.queue.pop_front()?;
         match event.wait() {
             Wait::First(kind, port) => self.first[kind] &= !(1 << (port % 64)),

@@ -3,18 +3,18 @@
 use super::tiles::boxed;
 use crate::time::{Duration, Time};
 
-/// Outputs of a chip at most.
+/// Most outputs of a chip.
 const OUTPUTS: usize = 64;
 
-/// The countdown of every output and virtual channel. It runs while something waits for the output
-/// and restarts whenever something leaves.
+/// A countdown per output and virtual channel. It runs while something waits for the output and
+/// restarts when something leaves.
 #[derive(Debug)]
-pub(crate) struct ForwardProgress<const VCS: usize> {
-    /// In the driver's time.
+pub struct ForwardProgress<const VCS: usize> {
+    /// In driver time.
     timeout: Duration,
-    /// Nanoseconds of the driver per emulated nanosecond.
+    /// Driver nanoseconds per emulated nanosecond.
     dilation: u32,
-    /// Outputs, per virtual channel, whose countdown runs.
+    /// Outputs, per virtual channel, with a running countdown.
     running: [u64; VCS],
     any: bool,
     /// When the countdown of (virtual channel, output) began.
@@ -24,7 +24,7 @@ pub(crate) struct ForwardProgress<const VCS: usize> {
 }
 
 impl<const VCS: usize> ForwardProgress<VCS> {
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         Self {
             timeout: Duration::ZERO,
             dilation: 1,
@@ -35,28 +35,28 @@ impl<const VCS: usize> ForwardProgress<VCS> {
         }
     }
 
-    /// Sets how many nanoseconds of the driver an emulated one takes, at least 1. The time-out is
-    /// to be set anew.
-    pub(crate) fn set_dilation(&mut self, dilation: u32) {
+    /// Sets the driver nanoseconds per emulated nanosecond, at least 1. Set the timeout again
+    /// afterwards.
+    pub fn set_dilation(&mut self, dilation: u32) {
         self.dilation = dilation.max(1);
     }
 
-    /// Sets the time after which a countdown ends, in emulated time.
-    pub(crate) fn set_timeout_ns(&mut self, ns: u64) {
+    /// Sets the length of a countdown, in emulated time.
+    pub fn set_timeout_ns(&mut self, ns: u64) {
         self.timeout = Duration::from_ns(ns).times(self.dilation.into());
         self.next_check = Time::ZERO;
     }
 
-    /// When [`check`](Self::check) must be called at the latest. May be earlier than the next
-    /// expiry, never later.
-    pub(crate) fn next_check(&self) -> Option<Time> {
+    /// When to call [`check`](Self::check) at the latest. May be earlier than the next expiry,
+    /// never later.
+    pub fn next_check(&self) -> Option<Time> {
         (self.any && self.next_check != Time::NEVER).then_some(self.next_check)
     }
 
-    /// Brings the countdowns up to `now`: of the outputs, per virtual channel, that something waits
-    /// for, and that something has left since the last call. Returns those whose countdown has
-    /// ended; `None` if nothing had to be checked yet.
-    pub(crate) fn check(
+    /// Updates the countdowns to `now`. Per virtual channel, something waits for the outputs
+    /// `waiting`, and something left by the outputs `moved` since the last call. Returns the
+    /// outputs whose countdown ended; `None` if no check was due.
+    pub fn check(
         &mut self,
         now: Time,
         waiting: [u64; VCS],

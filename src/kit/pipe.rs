@@ -1,44 +1,44 @@
-//! A buffer at the far end of a wire, with credits coming back over another.
+//! A buffer at the far end of a wire, with credits returning over another.
 
-/// Places of the ring that a pipe's owner keeps for it.
+/// Slots of the ring that a pipe's owner keeps for it.
 pub const RING_PLACES: usize = 16;
 
-/// When the reading side can read again.
+/// When the reader can read again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// In the next cycle.
     Ready,
-    /// This many cycles from now: something is on the wire.
+    /// In this many cycles: something is on the wire.
     Ahead(u32),
-    /// Not before something is written; the write says so.
+    /// Not before the next write, which reports it.
     Empty,
 }
 
-/// When the writing side can write again.
+/// When the writer can write again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Room {
-    /// In the cycle that was asked for.
+    /// In the cycle asked for.
     Open,
-    /// This many cycles from now: a credit is on its way back.
+    /// In this many cycles: a credit is returning.
     Ahead(u32),
-    /// Not before something is read; the read says so.
+    /// Not before the next read, which reports it.
     Starved,
 }
 
-/// State of a buffer of `DEPTH` places whose content arrives `FORWARD` cycles after it was written
-/// and whose freed places the writer sees `BACK` cycles after they were read.
+/// State of a buffer of `DEPTH` slots. An item arrives `FORWARD` cycles after its write; the writer
+/// sees a freed slot `BACK` cycles after the read.
 ///
-/// Neither wire needs an event per item: both sides act at most once per cycle, so one bit per
-/// recent cycle tells what is still on the wires. A stream that uses every cycle therefore costs
-/// nothing but its reads and writes. A side must be woken only after it found nothing to do: the
-/// reader after [`Next`], the writer after [`Room`], each by the pipe's owner.
+/// Neither wire needs an event per item: each side acts at most once per cycle, so one bit per
+/// recent cycle shows what is still on the wires. A stream that uses every cycle thus costs nothing
+/// but its reads and writes. The pipe's owner must wake a side only after it found nothing to do:
+/// the reader after [`Next`], the writer after [`Room`].
 ///
-/// The calls that end in `at_once` are for owners whose wires take no time: there the writer acts
-/// before the reader, and no cycles are kept. An owner uses either these or the others.
+/// The `at_once` calls are for owners whose wires take no time: there the writer acts before the
+/// reader, and no cycles are kept. An owner uses either these or the others.
 ///
-/// In a cycle the reader acts before the writer. The items themselves are kept by the owner, in a
-/// ring of [`RING_PLACES`]. Cycles are given modulo 2^32; a pipe that rested for a multiple of that
-/// would see old traffic on its wires and at worst wait for it.
+/// In a cycle the reader acts before the writer. The owner keeps the items, in a ring of
+/// [`RING_PLACES`]. Cycles are modulo 2^32; a pipe idle for a multiple of that would see old
+/// traffic on its wires and at worst wait for it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pipe<const DEPTH: u8, const FORWARD: u32, const BACK: u32> {
     head: u8,
@@ -48,9 +48,9 @@ pub struct Pipe<const DEPTH: u8, const FORWARD: u32, const BACK: u32> {
     /// Bit i: something was read i cycles before `stamp`.
     reads: u8,
     starved: bool,
-    /// For the owner.
+    /// For the owner's use.
     pub tag: u8,
-    /// Places that items take which take several.
+    /// Slots taken by items of several slots.
     places: u8,
     stamp: u32,
 }
@@ -60,8 +60,7 @@ const fn low(bits: u32) -> u8 {
     ((1u32 << bits) - 1) as u8
 }
 
-/// Number of set bits of a mask of at most seven: a table, because the baseline of x86-64 has no
-/// instruction for it.
+/// Number of set bits of a 7-bit mask: a table, because baseline x86-64 has no instruction for it.
 #[inline]
 const fn count(mask: u8) -> u8 {
     const COUNTS: [u8; 128] = {
@@ -76,7 +75,7 @@ const fn count(mask: u8) -> u8 {
     COUNTS[mask as usize % 128]
 }
 
-/// Position of the highest set bit of a mask that is not empty.
+/// Position of the highest set bit of a nonempty mask.
 const fn highest(mask: u8) -> u32 {
     7 - (mask.leading_zeros() & 7)
 }
@@ -101,7 +100,7 @@ impl<const DEPTH: u8, const FORWARD: u32, const BACK: u32> Pipe<DEPTH, FORWARD, 
         }
     }
 
-    /// Brings the history up to cycle `now`.
+    /// Ages the history to cycle `now`.
     #[inline]
     fn age(&mut self, now: u32) {
         let passed = now.wrapping_sub(self.stamp).min(8);
@@ -122,7 +121,7 @@ impl<const DEPTH: u8, const FORWARD: u32, const BACK: u32> Pipe<DEPTH, FORWARD, 
         self.head == self.tail
     }
 
-    /// Places that the writer takes for free in cycle `now`.
+    /// Slots that the writer sees as free in cycle `now`.
     #[inline]
     pub fn credits(&self, now: u32) -> u8 {
         let mut aged = *self;
@@ -130,49 +129,48 @@ impl<const DEPTH: u8, const FORWARD: u32, const BACK: u32> Pipe<DEPTH, FORWARD, 
         DEPTH.saturating_sub(aged.len() + count(aged.reads & low(BACK)))
     }
 
-    /// When the writer may write: in cycle `now` (`after` 0) or in the one after it (`after` 1).
-    /// After [`Room::Starved`] the next read tells to wake the writer.
+    /// Whether the writer may write in cycle `now` (`after` 0) or in the next (`after` 1). After
+    /// [`Room::Starved`], the next read says to wake the writer.
     #[inline]
     pub fn room(&mut self, now: u32, after: u32) -> Room {
         self.room_beside(self.len(), now, after)
     }
 
-    /// The same for items of several places: whether there is one at least. Such an item's last
-    /// places are taken when its first ones are free again. Of what was read only one place is on
-    /// its way back.
+    /// The same for items of several slots: whether at least one slot is free. An item takes its
+    /// last slots as its first ones are freed. Each read has only one slot on its way back.
     #[inline]
     pub fn room_for_some(&mut self, now: u32, after: u32) -> Room {
         self.room_beside(self.places, now, after)
     }
 
-    /// An item of that many places is about to be written.
+    /// An item of `places` slots is about to be written.
     #[inline]
     pub fn take_places(&mut self, places: u8) {
         self.places += places;
     }
 
-    /// An item of that many places is about to be read.
+    /// An item of `places` slots is about to be read.
     #[inline]
     pub fn free_places(&mut self, places: u8) {
         self.places -= places;
     }
 
-    /// Places taken by items of several places.
+    /// Slots taken by items of several slots.
     #[inline]
     pub const fn places(&self) -> u8 {
         self.places
     }
 
-    /// Whether there is a place for the next item where wires take no time. After `false` the next
-    /// read reports that the writer is to be woken.
+    /// Whether there is a slot for the next item where wires take no time. After `false`, the next
+    /// read says to wake the writer.
     #[inline]
     pub fn has_place_at_once(&mut self) -> bool {
         self.starved = self.places >= DEPTH;
         !self.starved
     }
 
-    /// Writes an item of that many places where wires take no time: it can be read in the same
-    /// cycle. Returns whether the reader is to be woken.
+    /// Writes an item of `places` slots where wires take no time: it can be read in the same cycle.
+    /// Returns whether to wake the reader.
     #[inline]
     pub fn write_at_once(&mut self, places: u8) -> bool {
         debug_assert!(self.places < DEPTH, "a write without a credit");
@@ -182,8 +180,8 @@ impl<const DEPTH: u8, const FORWARD: u32, const BACK: u32> Pipe<DEPTH, FORWARD, 
         wakes
     }
 
-    /// Reads an item of that many places where wires take no time. Returns when the next one can
-    /// be read, and whether the writer is to be woken.
+    /// Reads an item of `places` slots where wires take no time. Returns when the next can be read,
+    /// and whether to wake the writer.
     #[inline]
     pub fn read_at_once(&mut self, places: u8) -> (Next, bool) {
         debug_assert!(!self.is_empty(), "a read before the item is there");
@@ -200,7 +198,7 @@ impl<const DEPTH: u8, const FORWARD: u32, const BACK: u32> Pipe<DEPTH, FORWARD, 
     #[inline]
     fn room_beside(&mut self, taken: u8, now: u32, after: u32) -> Room {
         debug_assert!(after <= 1);
-        // Even if every read of the last cycles were still on its way back.
+        // Open even if every recent read were still on its way back.
         if u32::from(taken) + (BACK - after) < u32::from(DEPTH) {
             return Room::Open;
         }
@@ -216,8 +214,8 @@ impl<const DEPTH: u8, const FORWARD: u32, const BACK: u32> Pipe<DEPTH, FORWARD, 
         }
     }
 
-    /// Writes an item in cycle `now`. Returns its place in the ring and whether the reader is to be
-    /// woken `FORWARD` cycles from now.
+    /// Writes an item in cycle `now`. Returns its slot in the ring, and whether to wake the reader
+    /// in `FORWARD` cycles.
     #[inline]
     pub fn write(&mut self, now: u32) -> (usize, bool) {
         self.age(now);
@@ -237,14 +235,14 @@ impl<const DEPTH: u8, const FORWARD: u32, const BACK: u32> Pipe<DEPTH, FORWARD, 
         aged.len() > count(aged.writes & low(FORWARD))
     }
 
-    /// Place in the ring of the item that is read next.
+    /// Slot in the ring of the item to read next.
     #[inline]
     pub const fn front(&self) -> usize {
         self.head as usize % RING_PLACES
     }
 
-    /// Reads the item at [`front`](Self::front) in cycle `now`. Returns when the next one can be
-    /// read, and whether the writer is to be woken `BACK` cycles from now.
+    /// Reads the item at [`front`](Self::front) in cycle `now`. Returns when the next can be read,
+    /// and whether to wake the writer in `BACK` cycles.
     #[inline]
     pub fn read(&mut self, now: u32) -> (Next, bool) {
         debug_assert!(self.is_ready(now), "a read before the item is there");
@@ -269,7 +267,7 @@ mod tests {
     use super::*;
     use crate::rng::Rng;
 
-    /// The same buffer with a list of arrival times and one of returning credits.
+    /// The same buffer as lists of arrival times and of returning credits.
     #[derive(Default)]
     struct Reference {
         arrivals: std::collections::VecDeque<u64>,
@@ -278,8 +276,8 @@ mod tests {
         read: u64,
     }
 
-    /// Two sides that want to act at random and follow the wake-ups must act in exactly the cycles
-    /// in which the reference lets them.
+    /// Two sides that act at random and follow the wakeups can act in exactly the cycles that the
+    /// reference allows.
     fn compare<const D: u8, const F: u32, const B: u32>(seed: u64, write: u64, read: u64) {
         let mut pipe = Pipe::<D, F, B>::new(0);
         let mut reference = Reference::default();

@@ -1,20 +1,19 @@
-//! The ring behind the buffers of a link: as large as what it has held, not as what it may hold.
+//! The ring behind a link's buffers: sized by what it has held, not by what it may hold.
 
 use super::copy::copy_few;
 
-/// Bytes of the slots that a ring begins with: one page of most machines.
+/// Initial size in bytes: one page on most machines.
 const FIRST_BYTES: usize = 4_096;
 
-/// Slots for the elements of a queue by their positions, which count up for ever and may wrap with
-/// their type.
+/// Slots for the elements of a queue, by positions that count up for ever and may wrap with their
+/// type.
 ///
-/// The depths of a link are made for the worst backlog that its round trip allows. Most links never
-/// have it, and a chip has 64: so a ring begins small and doubles when what it holds asks for it,
-/// up to the most it may have. It keeps what it has got, since a link that had a backlog once is
-/// likely to have it again.
+/// A link's depths allow for the worst backlog of its round trip. Most links never have it, and a
+/// chip has 64 links: so a ring starts small and doubles on demand, up to its limit. It never
+/// shrinks, since a link that had a backlog once is likely to have it again.
 #[derive(Clone, Debug)]
-pub(crate) struct Ring<T> {
-    /// A power of two of them.
+pub struct Ring<T> {
+    /// The length is a power of two.
     slots: Box<[T]>,
     most: u32,
 }
@@ -30,7 +29,7 @@ impl<T: Copy + Default> Ring<T> {
         }
     }
 
-    /// Elements that have room now.
+    /// Slots that the ring has now.
     #[inline]
     pub fn slots(&self) -> u64 {
         self.slots.len() as u64
@@ -47,13 +46,13 @@ impl<T: Copy + Default> Ring<T> {
         self.slots[self.index(position)]
     }
 
-    /// The place of the element at `position`.
+    /// The slot at `position`.
     #[inline]
     pub fn get_mut(&mut self, position: u64) -> &mut T {
         &mut self.slots[position as usize & (self.slots.len() - 1)]
     }
 
-    /// Puts `elements` at the positions from `from` on.
+    /// Stores `elements` at the positions from `from` on.
     ///
     /// # Panics
     /// If there are fewer slots.
@@ -87,7 +86,7 @@ impl<T: Copy + Default> Ring<T> {
     /// Doubles the slots of a ring that holds elements from position `from` on.
     ///
     /// # Panics
-    /// If it is as large as it may be: the writer asks for room before.
+    /// If the ring is at its limit: the writer checks for room first.
     #[cold]
     pub fn grow(&mut self, from: u64) {
         let old = self.slots();
@@ -141,7 +140,7 @@ mod tests {
 
     #[test]
     fn elements_keep_their_positions_wherever_the_ring_began() {
-        // The second runs over the end of 32 bits, as positions of input queues do.
+        // The second wraps past 32 bits, as positions of input queues do.
         for from in [1_000_u64, u64::from(u32::MAX) - 100] {
             let mut ring = Ring::<u32>::new(4_096);
             for i in 0..1_024 {

@@ -1,4 +1,4 @@
-//! The calls of every link control block, made of what its session and halves do.
+//! Implements `LinkControlBlock` for every `Session`.
 
 use phitwire_framing::carrier::frame;
 use phitwire_framing::carrier::training::Training;

@@ -1,5 +1,4 @@
-//! What every link end has, whatever it sends: its names, its state, the handshake, what it
-//! reports.
+//! State that every link end has: configuration, link state, handshake, counters, events.
 
 use phitwire_framing::carrier::frame::{FrameHeader, FrameKind};
 use phitwire_framing::carrier::lanes::swizzle_area;
@@ -13,31 +12,31 @@ use super::training::{Handshake, Terms};
 use crate::kit::Events;
 use crate::time::Time;
 
-/// Frames in a row without a readable control word before the lanes are looked at.
-pub(crate) const BAD_WORDS_UNTIL_DOUBT: u32 = 4;
+/// Consecutive frames without a readable control word before the lanes are inspected.
+pub const BAD_WORDS_UNTIL_DOUBT: u32 = 4;
 
-/// Events kept until somebody fetches them.
+/// Most events queued; a new one then displaces the oldest.
 const MAX_EVENTS: usize = 64;
 
-/// The part of a link control block that is the same for every kind of link.
+/// The part of a link control block that all kinds of links share.
 #[derive(Debug)]
 pub struct Common {
     pub config: LinkConfig,
-    /// The profile with its times as the driver's clock sees them.
+    /// The profile, with its times in driver time.
     pub profile: LinkProfile,
     pub state: LinkState,
     pub handshake: Handshake,
-    /// Until a frame on the right lanes comes, training frames ask for it.
+    /// Training frames go out until a frame arrives on the right lanes.
     pub asks_for_lanes: bool,
-    /// The peer's pattern was asked for to see whether a lane has gone. Patterns that nobody asked
-    /// for tell nothing: they may have been kept since a lane was noisy.
+    /// We asked for the peer's pattern to inspect the lanes. Unsolicited patterns prove nothing:
+    /// they may be replays from when a lane was noisy.
     pub doubts_lanes: bool,
-    /// The lanes that this session began to transmit on.
+    /// Transmit lanes at the start of the session.
     pub session_lanes: u8,
-    /// The last change of the lanes transmitted on: when, and the number of acknowledged packets
-    /// above which the peer is known to receive on them.
+    /// The last change of the transmit lanes: when, and the count of acknowledged packets above
+    /// which the peer is known to receive on them.
     conceded: Option<(Time, u64)>,
-    /// Frames, or sets of such frames, in a row of which nothing could be read.
+    /// Consecutive unreadable frames, or sets where frames carry sets.
     pub bad_words: u32,
     pub counters: LinkCounters,
     pub(crate) liveness: Liveness,
@@ -66,10 +65,10 @@ impl Common {
         }
     }
 
-    /// Notes the time.
+    /// Advances `now`.
     ///
     /// # Panics
-    /// If it ran backwards.
+    /// If time ran backwards.
     #[inline]
     pub fn see(&mut self, now: Time) {
         let _ = now.since(self.now);
@@ -100,7 +99,7 @@ impl Common {
         }
     }
 
-    /// Whether a frame of data belongs to this end of this link.
+    /// Whether a data frame is for this end of this link; counts the drop if not.
     #[inline]
     pub fn is_ours(&mut self, header: &FrameHeader) -> bool {
         let counters = &mut self.counters;
@@ -116,7 +115,7 @@ impl Common {
         false
     }
 
-    /// A session begins in which this end transmits on `lanes`.
+    /// Starts a session in which this end transmits on `lanes`.
     pub fn begin_session(&mut self, lanes: u8, now: Time) {
         self.asks_for_lanes = false;
         self.doubts_lanes = false;
@@ -126,21 +125,20 @@ impl Common {
         self.liveness.restart(now);
     }
 
-    /// Asks for the peer's pattern, in which every lane is looked at.
+    /// Asks for the peer's pattern, to inspect every lane.
     pub fn doubt_lanes(&mut self) {
         self.doubts_lanes = true;
         self.handshake.answer(false);
     }
 
-    /// The lanes transmitted on change while `open` packets are unacknowledged.
+    /// Records a change of the transmit lanes while `open` packets are unacknowledged.
     pub fn concede_lanes(&mut self, open: u64, now: Time) {
-        // One more may be open to its end on the way.
+        // One more packet may be partly sent.
         self.conceded = Some((now, self.counters.tx_acked_packets + open + 1));
     }
 
-    /// Whether a request for more lanes than are transmitted on may be right: when some were given
-    /// up, and nothing that left since then was acknowledged. Not often, for it may be old all the
-    /// same.
+    /// Whether a request for more lanes than we use may be valid: we gave some up, and nothing sent
+    /// since then was acknowledged. Rate-limited, since it may still be stale.
     pub fn may_regain_lanes(&self, now: Time) -> bool {
         self.conceded.is_some_and(|(at, proved)| {
             self.counters.tx_acked_packets <= proved
@@ -153,13 +151,13 @@ impl Common {
         self.handshake.ask(now);
     }
 
-    /// A frame on the right lanes came.
+    /// A frame arrived on the right lanes.
     pub fn lanes_are_right(&mut self) {
         self.asks_for_lanes = false;
         self.handshake.rest();
     }
 
-    /// The training frame that should go out now, if any, into `buf`.
+    /// Writes the training frame that is due now, if any, into `buf`.
     pub fn emit_training(&mut self, rx_lanes: u8, now: Time, buf: &mut [u8]) -> Option<usize> {
         let training = self
             .handshake
@@ -173,7 +171,7 @@ impl Common {
         Some(length)
     }
 
-    /// Lets what the lanes carry of a frame go through the cable.
+    /// Applies the cable's permutation to the lane area of a frame.
     #[inline]
     pub fn send_through_cable(&self, area: &mut [u8], lanes: u8) {
         swizzle_area(area, lanes, &self.config.cable);

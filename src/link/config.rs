@@ -1,4 +1,4 @@
-//! What a link end is told before it starts: names, depths, clock, rate, cable.
+//! Configuration of a link end: names, depths, clock, rate, cable.
 
 use phitwire_framing::carrier::frame::LinkEnd;
 use phitwire_framing::carrier::lanes::Permutation;
@@ -11,14 +11,14 @@ use crate::kit::config::{getters, setters};
 pub use crate::time::Clock as LinkClock;
 use crate::time::Duration;
 
-/// Longest name of a node in bytes: what a training frame carries.
+/// Longest node name, in bytes, that a training frame holds.
 pub const MAX_NODE_NAME_BYTES: usize = 32;
-/// Credits that cumulative 20-bit counts can tell apart.
+/// Most credits that cumulative 20-bit counts keep apart.
 pub(crate) const MAX_CREDIT_PHITS: u32 = 1 << 18;
-/// Packets in flight at most. Frames older than a window are told from repeated ones by their age.
+/// Most packets in flight. A frame more than a window behind is stale, not a repeat.
 const MAX_WINDOW_PACKETS: u16 = 1 << 14;
 
-/// One end of a cable as the topology names it: a node and a physical port of it.
+/// A cable end as the topology names it: a node and one of its physical ports.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct EndName {
     /// Name of the node, at most 32 bytes of UTF-8.
@@ -33,17 +33,17 @@ impl core::fmt::Display for EndName {
     }
 }
 
-/// What all links of a machine have in common.
+/// Properties that all links of a machine share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkStandard {
-    /// The rates that a lane may have, first the one of links that are told none.
+    /// Lane rates that links may have; the first is the default.
     pub rates: &'static [LaneRate],
-    /// Phits of the longest packet there is.
+    /// Longest packet, in phits.
     pub max_packet_phits: u8,
 }
 
 impl LinkStandard {
-    /// Ends know each other's rate by its code: two with the same would never be told apart.
+    /// Ends exchange rate codes, so no two rates may share one.
     fn assert_rates_differ(&self) {
         let codes = || self.rates.iter().map(|rate| rate.code());
         let first = |code| codes().position(|other| other == code);
@@ -54,68 +54,68 @@ impl LinkStandard {
     }
 }
 
-/// Depths and times of a link: the chip's own, or deeper ones for wires with a longer round trip.
+/// Depths and times of a link: the chip's own, or larger ones for wires with a longer round trip.
 ///
-/// Times are emulated time (under a paced clock they are multiplied by its dilation) or, where the
-/// profile is made for a real wire whose round trip no dilation stretches, the driver's time.
+/// Times are emulated time, which a paced clock multiplies by its dilation. In profiles made for
+/// real wires, whose round trip no dilation stretches, they are driver time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkProfile {
-    /// Whether the times are emulated time.
+    /// Whether times are emulated time, not driver time.
     pub emulated_time: bool,
-    /// Phits of input buffer that this end offers as credits, per virtual channel.
+    /// Input buffer phits that this end offers as credits, per virtual channel.
     pub input_phits_per_vc: u32,
-    /// Phits that the retry buffer holds.
+    /// Size of the retry buffer, in phits.
     pub retry_phits: u32,
-    /// Packets that may be unacknowledged at once.
+    /// Most unacknowledged packets.
     pub window_packets: u16,
-    /// Phits that may be held because they arrived ahead of their turn.
+    /// Most phits held because they arrived out of order.
     pub reorder_phits: u32,
-    /// Longest time that an acknowledgement is held back to ride with others.
+    /// Longest time that an acknowledgement waits to be piggybacked.
     pub ack_delay: Duration,
-    /// Shortest retry time-out.
+    /// Shortest retry timeout.
     pub min_retry_timeout: Duration,
-    /// Longest retry time-out, after any number of doublings.
+    /// Longest retry timeout that doubling reaches.
     pub max_retry_timeout: Duration,
-    /// How often the peer is asked for its state before all unacknowledged data is resent.
+    /// Times the peer is probed before all unacknowledged data is resent.
     pub questions: u32,
-    /// Shortest time that a gap may be a late frame before it counts as a loss.
+    /// Shortest time that a gap may be a late frame before it counts as lost.
     pub min_reorder_hold: Duration,
-    /// Longest time that a gap may be a late frame, whatever reordering was seen.
+    /// Longest such time, whatever reordering was seen.
     pub max_reorder_hold: Duration,
-    /// Time after which a packet whose rest does not arrive is given up.
+    /// Time after which an incomplete packet is given up.
     pub packet_silence: Duration,
     /// First interval between training frames; it doubles up to `max_training_interval`.
     pub min_training_interval: Duration,
     /// Longest interval between training frames.
     pub max_training_interval: Duration,
-    /// Under a paced clock, phits gathered into a frame at most before it leaves; a packet's end
-    /// lets it leave at once.
+    /// Under a paced clock, most phits gathered before a frame leaves; the end of a packet sends it
+    /// at once.
     pub burst_phits: u32,
-    /// Deassert `link_active` when nothing was acknowledged for this long; `None`: try for ever.
+    /// Deassert `link_active` after this long without an acknowledgement; `None`: never.
     pub give_up: Option<Duration>,
-    /// Report [`LinkEvent::Silent`](super::LinkEvent::Silent) when nothing was accepted for this
-    /// long although the peer was asked; `None`: an idle link says nothing, and its peer is not
-    /// asked.
+    /// Report [`LinkEvent::Silent`](super::LinkEvent::Silent) after this long without an accepted
+    /// frame, although the peer was probed; `None`: never, and an idle peer is probed only if
+    /// `give_up` is set.
     pub silence: Option<Duration>,
-    /// Begin a new session when frames came for this long and none could be used, although the peer
-    /// was asked for one; four round trips where these are longer. `None`: never.
+    /// Begin a new session when frames arrived for this long and none was usable, although the peer
+    /// was probed; at least four round trips. `None`: never.
     pub heal: Option<Duration>,
 }
 
 impl LinkProfile {
-    /// The chip's own values, for round trips of some 100 ns: 256 phits of input buffer (paper,
-    /// sections 4.2 and 7.5), by our reading for both virtual channels; what the paper does not
-    /// give follows from them.
+    /// The chip's own values, for round trips of some 100 ns. 256 phits of input buffer, by our
+    /// reading for both virtual channels (BlackWidow sec. 4.2, BlackWidow sec. 7.5). The rest
+    /// follows from these.
     pub fn paper() -> Self {
         Self {
             emulated_time: true,
-            // With one longest packet on top that is never offered: 128 of the 256.
+            // 128 of the 256, less one longest packet that is never offered.
             input_phits_per_vc: 128 - MAX_UNIT_WORDS as u32,
-            // Nobody can be owed a retry of more phits than there are credits.
+            // No more phits than credits can need a resend.
             retry_phits: 256 + MAX_UNIT_WORDS as u32,
             window_packets: 128,
             reorder_phits: 512,
-            // 48 phits carry one whole control word in their sideband: 48 x 1.28 ns.
+            // The sideband of 48 phits carries one control word: 48 x 1.28 ns.
             ack_delay: Duration::from_ps(48 * 1_280),
             min_retry_timeout: Duration::from_ns(1_000),
             max_retry_timeout: Duration::from_us(100),
@@ -127,32 +127,31 @@ impl LinkProfile {
             max_training_interval: Duration::from_us(100),
             burst_phits: 4,
             give_up: None,
-            // What is idle sleeps.
+            // Idle links sleep.
             silence: None,
-            // As in `live`: ten of the longest interval between training frames.
+            // As in `live`: ten times the longest interval between training frames.
             heal: Some(Duration::from_ms(1)),
         }
     }
 
-    /// The same rules over wires whose round trip is tens of microseconds to many milliseconds
-    /// (design decision 9): deeper buffers, longer times.
+    /// For wires with round trips of tens of microseconds to many milliseconds (design decision 9):
+    /// deeper buffers, longer times.
     pub fn live() -> Self {
         Self {
             emulated_time: false,
-            // With what they hold beyond it (one longest packet that is never offered, the end of
-            // the last packet), each ring is a power of two: half of its memory would lie idle
-            // otherwise.
+            // Rings are powers of two. With what each holds beyond its depth (a longest packet that
+            // is never offered, the end of the last packet), these depths fill one; half its memory
+            // would be idle otherwise.
             input_phits_per_vc: 16_384 - MAX_UNIT_WORDS as u32,
             retry_phits: 32_768,
             window_packets: 8_191,
             reorder_phits: 65_536,
-            // Long enough for a response to carry it, short against the retry time-out; what opens
-            // credits or a window does not wait.
+            // Long enough for a response to carry it, short against the retry timeout. One that
+            // opens credits or a window does not wait.
             ack_delay: Duration::from_us(200),
             min_retry_timeout: Duration::from_ms(4),
             max_retry_timeout: Duration::from_ms(250),
-            // About 60 ms with back-off: a process that is not scheduled for so long has lost
-            // nothing.
+            // About 60 ms with back-off: a process descheduled for that long loses nothing.
             questions: 4,
             min_reorder_hold: Duration::from_us(50),
             max_reorder_hold: Duration::from_ms(100),
@@ -162,13 +161,13 @@ impl LinkProfile {
             burst_phits: 48,
             give_up: None,
             silence: Some(Duration::from_ms(2_000)),
-            // Ten tries to agree on lanes, and a dozen questions to the peer, fit in.
+            // Enough for ten tries to agree on lanes and a dozen probes.
             heal: Some(Duration::from_ms(1_000)),
         }
     }
 }
 
-/// Why a [`LinkConfig`] was not built.
+/// Why a [`LinkConfig`] is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum LinkConfigError {
     /// An end has no name.
@@ -180,13 +179,13 @@ pub enum LinkConfigError {
     /// A name does not fit a training frame.
     #[error("node name {name:?} is longer than 32 bytes")]
     NameTooLong {
-        /// The name.
+        /// The rejected name.
         name: String,
     },
     /// A name contains a zero byte, which pads names in training frames.
     #[error("node name {name:?} contains a zero byte")]
     NameWithZero {
-        /// The name.
+        /// The rejected name.
         name: String,
     },
     /// Epoch 0 means "unknown".
@@ -195,65 +194,64 @@ pub enum LinkConfigError {
     /// A dilation of 0 would stop the clock.
     #[error("a paced clock needs a dilation of at least 1")]
     ZeroDilation,
-    /// A number is outside what the protocol can carry.
+    /// A value is outside the protocol's range.
     #[error("{field} is {value}, outside {min} to {max}")]
     OutOfRange {
         /// Name of the field.
         field: &'static str,
-        /// Its value.
+        /// The rejected value.
         value: u64,
-        /// The least allowed.
+        /// Smallest allowed value.
         min: u64,
-        /// The most allowed.
+        /// Largest allowed value.
         max: u64,
     },
-    /// A longest time is shorter than its shortest.
+    /// A time is zero, or a longest time is below its shortest.
     #[error("{field}: the longest time is shorter than the shortest, or zero")]
     TimesInverted {
-        /// Name of the pair.
+        /// Name of the time or pair of times.
         field: &'static str,
     },
 }
 
-/// When a receiver hands up the phits of a frame, on links that do so before the packet's CRC has
-/// arrived.
+/// When a receiver hands up a frame's phits, on links that do so before the packet's CRC arrives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CutThrough {
-    /// All at once: a packet that lies in one frame is checked before the core sees it.
+    /// All at once: the core sees a packet that lies in one frame only after its check.
     #[default]
     Frames,
-    /// As they would arrive on the line. Behind a free-running clock the core gets and forwards the
-    /// phits of a packet before its end is checked; behind a paced one they come at the line rate,
-    /// a burst at a time, until the next frame arrives.
+    /// As they would arrive on the line. With a free-running clock the core forwards a packet's
+    /// phits before its end is checked; with a paced one they come at the line rate, a burst at a
+    /// time, until the next frame arrives.
     Phits,
 }
 
-/// The checked configuration of one link end. Made by [`LinkConfig::builder`].
+/// The validated configuration of a link end, made by [`LinkConfig::builder`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkConfig {
-    pub(crate) standard: LinkStandard,
-    pub(crate) link: u16,
-    pub(crate) end: LinkEnd,
-    pub(crate) fabric: u32,
-    pub(crate) local: EndName,
-    pub(crate) peer: EndName,
-    pub(crate) profile: LinkProfile,
-    pub(crate) clock: LinkClock,
-    pub(crate) rate: LaneRate,
-    pub(crate) cable: Permutation,
-    pub(crate) lane_retry_threshold: u32,
-    pub(crate) max_packet_phits: u8,
-    pub(crate) epoch: u32,
-    pub(crate) first_packet: u64,
-    pub(crate) cut_through: CutThrough,
+    pub standard: LinkStandard,
+    pub link: u16,
+    pub end: LinkEnd,
+    pub fabric: u32,
+    pub local: EndName,
+    pub peer: EndName,
+    pub profile: LinkProfile,
+    pub clock: LinkClock,
+    pub rate: LaneRate,
+    pub cable: Permutation,
+    pub lane_retry_threshold: u32,
+    pub max_packet_phits: u8,
+    pub epoch: u32,
+    pub first_packet: u64,
+    pub cut_through: CutThrough,
 }
 
 impl LinkConfig {
-    /// Starts the configuration of end `end` of link number `link`, from `local` to `peer`, of a
-    /// machine whose links are as `standard` says.
+    /// Starts the configuration of end `end` of link number `link`, from `local` to `peer`, on a
+    /// machine with links as in `standard`.
     ///
     /// # Panics
-    /// If the standard knows no rate, or two with the same code.
+    /// If `standard` has no rate, or two with the same code.
     pub fn builder(
         standard: LinkStandard,
         link: u16,
@@ -282,16 +280,16 @@ impl LinkConfig {
     }
 
     getters! {
-        /// This end.
+        /// Name of this end.
         local: &EndName;
-        /// The end that the topology expects at the other side.
+        /// Name of the peer that the topology expects.
         peer: &EndName;
         /// Depths and times.
         profile: &LinkProfile;
     }
 
     getters! {
-        /// Which incarnation of its end it is.
+        /// Incarnation of this end.
         epoch: u32;
         /// Number of the link within its fabric.
         link: u16;
@@ -299,16 +297,16 @@ impl LinkConfig {
         end: LinkEnd;
         /// Hash of the lab's name.
         fabric: u32;
-        /// The clock that lets phits leave.
+        /// The clock that releases phits.
         clock: LinkClock;
-        /// Rate of a lane.
+        /// Lane rate.
         rate: LaneRate;
-        /// The longest packet that this end takes, EOP included.
+        /// Longest packet that this end accepts, in phits, EOP included.
         max_packet_phits: u8;
     }
 }
 
-/// Collects the values of a [`LinkConfig`]; every value not given has a default.
+/// Builder of a [`LinkConfig`]; every value has a default.
 #[derive(Clone, Debug)]
 pub struct LinkConfigBuilder(LinkConfig);
 
@@ -318,28 +316,28 @@ impl LinkConfigBuilder {
         fabric: u32;
         /// Depths and times. Default [`LinkProfile::live`].
         profile: LinkProfile;
-        /// The clock that lets phits leave. Default free-running.
+        /// The clock that releases phits. Default free-running.
         clock: LinkClock;
-        /// Rate of a lane. Default the first of the standard's.
+        /// Lane rate. Default the standard's first.
         rate: LaneRate;
-        /// How the cable permutes and inverts the lanes that this end transmits on (paper, section
-        /// 4.4). Default straight.
+        /// How the cable permutes and inverts our transmit lanes (BlackWidow sec. 4.4). Default
+        /// straight.
         cable: Permutation;
-        /// Retries charged to one lane above which it is decommissioned (paper, section 7.7); 0,
-        /// the default: never. The paper leaves the value to system software.
+        /// Retries above which a lane is decommissioned (BlackWidow sec. 7.7, which leaves the
+        /// value to system software); 0, the default: never.
         lane_retry_threshold: u32;
-        /// Longest packet, EOP included (paper, section 4.3). Default the standard's.
+        /// Longest packet, EOP included (BlackWidow sec. 4.3). Default the standard's.
         max_packet_phits: u8;
         /// Incarnation of this end; must differ from every earlier one of the same port. Default 1.
         epoch: u32;
-        /// Number of the first packet of each session, less than 2^48. Both ends must be given the
-        /// same. Default 0; another shows within seconds what happens where the numbers come round.
+        /// Number of the first packet of each session, below 2^48 and the same at both ends.
+        /// Default 0; with a high one the numbers wrap within seconds.
         first_packet: u64;
         /// When the phits of a frame are handed up. Default whole frames.
         cut_through: CutThrough;
     }
 
-    /// Checks the values.
+    /// Validates the values.
     ///
     /// # Errors
     /// See [`LinkConfigError`].
@@ -379,7 +377,7 @@ fn check_name(which: &'static str, end: &EndName) -> Result<(), LinkConfigError>
     Ok(())
 }
 
-pub(crate) fn in_range(
+pub fn in_range(
     field: &'static str,
     value: u64,
     min: u64,

@@ -5,7 +5,7 @@ use phitwire_framing::carrier::frame::FrameError;
 use crate::kit::counters::counters;
 
 counters! {
-    /// What happened on one link end since it was made. All counters only grow.
+    /// Counters of one link end since it was made; they only grow.
     pub struct LinkCounters {
         /// Frames handed out by `poll_frame`, of any kind.
         tx_frames,
@@ -15,32 +15,32 @@ counters! {
         tx_idle_frames,
         /// Training frames sent.
         tx_training_frames,
-        /// Packet phits sent, retransmissions included.
+        /// Packet phits sent, resends included.
         tx_phits,
         /// Packets taken from the core, complete to their EOP.
         tx_packets,
         /// Packets acknowledged by the peer.
         tx_acked_packets,
-        /// Packets of which at least the head was sent again.
+        /// Packets of which at least the head was resent.
         tx_retransmitted_packets,
-        /// Times the send cursor went back because the peer asked for it.
+        /// Times the send cursor was rewound at the peer's request.
         tx_rewinds_requested,
-        /// Times the send cursor went back because the retry timer expired.
+        /// Times the send cursor was rewound by the retry timer.
         tx_rewinds_timeout,
-        /// Times the send cursor went back by command.
+        /// Times the send cursor was rewound by command.
         tx_rewinds_forced,
-        /// Retry requests ignored because the same retransmission was under way.
+        /// Retry requests ignored because that resend was already under way.
         tx_retry_requests_ignored,
         /// Probes sent: idle frames that ask the peer to acknowledge at once.
         tx_probes,
-        /// Packets that failed their check before transmission and left marked `soft_error`.
+        /// Packets that failed their check before transmission and were sent marked `soft_error`.
         tx_soft_errors,
         /// Packets longer than the negotiated maximum, cut and marked `soft_error` by the
         /// transmitter.
         tx_oversize_packets,
         /// Packets discarded because the link went down, died or the peer restarted.
         tx_discarded_packets,
-        /// Frames handed in, of any kind and however bad.
+        /// Frames received, valid or not.
         rx_frames,
         /// Data frames accepted.
         rx_data_frames,
@@ -48,22 +48,21 @@ counters! {
         rx_training_frames,
         /// Phits handed up to the input queue.
         rx_phits,
-        /// Packets accepted: CRC good, position right.
+        /// Packets accepted: good CRC, expected position.
         rx_packets,
         /// Packets accepted that an earlier hop had marked `transmit_error` or `soft_error`.
         rx_poisoned_packets,
-        /// Packets rejected because the CRC was wrong.
+        /// Packets rejected for a wrong CRC.
         rx_crc_errors,
         /// Packets clipped at the maximum length.
         rx_clipped_packets,
         /// Packets cut short because phits were lost.
         rx_gaps_in_packet,
-        /// Packets given up because their rest did not arrive in time.
+        /// Packets given up because the rest did not arrive in time.
         rx_silence_in_packet,
-        /// Packets with a head inside or without a head, or of a channel that there is not.
+        /// Packets with a second head, without a head, or on an unknown channel.
         rx_malformed_packets,
-        /// Packets rejected after some of their phits had left the input queue: poisoned and let
-        /// go.
+        /// Packets rejected after some phits had left the input queue: poisoned and let go.
         rx_let_go_packets,
         /// Packets rejected because the input queue was full.
         rx_overflows,
@@ -71,19 +70,19 @@ counters! {
         rx_recoveries,
         /// Retry requests sent.
         rx_retry_requests,
-        /// Lanes given up because of too many retries.
+        /// Lanes given up after too many retries.
         rx_lanes_decommissioned,
-        /// Phits skipped because they had been received before.
+        /// Phits skipped because they were already received.
         rx_duplicate_phits,
-        /// Data frames that came more than a window late, and were passed over unread.
+        /// Data frames dropped unread because they were more than a window late.
         rx_stale_frames,
-        /// Frames that arrived ahead of their turn and were held.
+        /// Frames held because they arrived out of order.
         rx_held_frames,
         /// Held frames used later, in order.
         rx_reordered_frames,
-        /// Frames ahead of their turn that found no room to be held.
+        /// Out-of-order frames for which there was no room.
         rx_hold_overflows,
-        /// Gaps declared although the missing frame was only late.
+        /// Gaps declared lost although the missing frame was only late.
         rx_spurious_gaps,
         /// Frames dropped: too short for a header.
         drop_too_short,
@@ -101,7 +100,7 @@ counters! {
         drop_reserved_header,
         /// Frames dropped: data on no lane.
         drop_no_lanes,
-        /// Frames dropped: a number of phits that this kind of frame cannot have.
+        /// Frames dropped: phit count invalid for this kind of frame.
         drop_bad_phit_count,
         /// Frames of whole packets dropped: reserved bits of the control are not zero.
         drop_reserved_control,
@@ -109,7 +108,7 @@ counters! {
         drop_reserved_training,
         /// Training frames dropped: a node name is not UTF-8 padded with zeros.
         drop_bad_name,
-        /// Frames dropped: number of sets not allowed.
+        /// Frames dropped: invalid number of sets.
         drop_bad_set_count,
         /// Frames dropped: sent by the same end of the cable (reflected).
         drop_wrong_end,
@@ -121,33 +120,31 @@ counters! {
         drop_wrong_epoch,
         /// Frames dropped: sent on lanes that this end no longer receives on.
         drop_wrong_lanes,
-        /// Frames dropped: no control word of the sideband, or no set, had a good check.
+        /// Frames dropped: no control word of the sideband, or no set, passed its check.
         drop_bad_sideband,
-        /// Frames dropped: an acknowledgement of packets never sent.
+        /// Frames dropped: acknowledgement of packets never sent.
         drop_impossible_ack,
-        /// Frames dropped: VC acknowledgements of phits never sent.
+        /// Frames dropped: VC acknowledgement of phits never sent.
         drop_impossible_vc_ack,
-        /// Frames dropped: sequence number outside the window, or offset no packet can have.
+        /// Frames dropped: sequence number outside the window, or invalid offset.
         drop_impossible_position,
         /// Frames dropped: the link is down or training.
         drop_not_active,
         /// Training frames dropped: the peer is not the one that the topology names.
         drop_wrong_peer,
-        /// Times the peer was silent for longer than the profile's `silence` although it was asked.
+        /// Times the peer was silent beyond the profile's `silence` although it was probed.
         silences,
-        /// Times the peer was heard, but acknowledged nothing for longer than the profile's
-        /// `silence`.
+        /// Times the peer was heard, but acknowledged nothing for the profile's `silence`.
         stalls,
-        /// Sessions ended by this end because frames came and none could be used, or never the one
-        /// that was missing.
+        /// Sessions ended by this end because no frame was usable, or a missing one never arrived.
         unusable_sessions,
         /// Sessions given up because the peer acknowledged nothing for `give_up_ms`.
         given_up_sessions,
-        /// Events lost because nobody fetched them.
+        /// Events lost because they were not fetched in time.
         events_lost,
         ;
-        /// Retries charged to each lane: packets whose rejected copy differed from the good one
-        /// in bits of that lane (paper, section 7.7).
+        /// Retries charged to each lane: packets whose rejected copy differed from the good one in
+        /// bits of that lane (BlackWidow sec. 7.7).
         lane_retries: ["lane0_retries", "lane1_retries", "lane2_retries"],
     }
 }

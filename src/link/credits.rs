@@ -1,43 +1,43 @@
 //! Credits of a virtual channel at both ends of a link, as cumulative counts.
 //!
-//! Paper, section 4.3: VC acknowledgements travel in the sideband and increment the credit counters
-//! of the output port. Here they are cumulative counts modulo 2^20 and not increments, so that a
-//! lost frame leaks no credit.
+//! On the chip, VC acknowledgements travel in the sideband and increment the output port's credit
+//! counters (BlackWidow sec. 4.3). Here they are cumulative counts modulo 2^20, so that a lost
+//! frame leaks no credit.
 //!
-//! Twenty bits do not tell how old a count is; the acknowledgement in the same frame, which has 48,
-//! does. One that acknowledges less was sent before and is not asked. Between frames that
-//! acknowledge the same, counts differ by no more than the buffer holds: what is freed was
-//! received, and all but what the buffer holds was freed. A frame that acknowledges more was sent
-//! later and frees no less, and no more than is in use.
+//! Twenty bits do not say how old a count is; the 48-bit acknowledgement in the same frame does. A
+//! frame that acknowledges less is older, and its count is ignored. Between frames that acknowledge
+//! the same, counts differ by no more than the buffer holds: what is freed was received, and all
+//! but what the buffer holds was freed. A frame that acknowledges more is newer: it frees no less,
+//! and no more than is in use.
 //!
-//! A session starts with no credits: the receiver's first count announces them. It is negative by
-//! as many phits as its input queue still holds from an earlier session.
+//! A session starts without credits: the receiver's first count announces them, less the phits that
+//! its input queue still holds from an earlier session.
 
 use super::config::MAX_CREDIT_PHITS;
 
-/// Bits of a count as the wire has it.
-pub(crate) const CREDIT_BITS: u32 = 20;
+/// Bits of a count on the wire.
+pub const CREDIT_BITS: u32 = 20;
 const CREDIT_MASK: u32 = (1 << CREDIT_BITS) - 1;
 
-// A buffer more, and a buffer less, are different counts.
+// Counts a buffer ahead and a buffer behind must differ.
 const _: () = assert!(2 * MAX_CREDIT_PHITS < CREDIT_MASK);
 
-/// An acknowledgement of more than was ever sent.
+/// A count that the peer cannot have sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Impossible;
+pub struct Impossible;
 
-/// The sender's side: credits towards the peer's input queue.
+/// The sender's side: credits for the peer's input queue.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct SendCredits {
+pub struct SendCredits {
     offered: u32,
-    /// Of `offered`, what may be sent now.
+    /// The part of `offered` that may be sent now.
     available: u32,
-    /// Phits of the peer's buffer ever free, less `offered`, modulo 2^32.
+    /// Credits ever received, less `offered`, modulo 2^32.
     freed: u32,
 }
 
 impl SendCredits {
-    /// No credits yet of a buffer of `offered` phits.
+    /// No credits yet, for a buffer of `offered` phits.
     pub fn new(offered: u32) -> Self {
         Self {
             offered,
@@ -52,32 +52,32 @@ impl SendCredits {
         self.available
     }
 
-    /// Phits of the peer's buffer that are in use, or not announced yet.
+    /// Phits of the peer's buffer in use or not yet announced.
     #[inline]
     fn used(&self) -> u32 {
         self.offered - self.available
     }
 
-    /// Whether some of the peer's buffer is in use, or not announced yet.
+    /// Whether any of the peer's buffer is in use or not yet announced.
     #[inline]
     pub fn is_used(&self) -> bool {
         self.used() != 0
     }
 
-    /// Takes a credit for each of `phits`.
+    /// Takes `phits` credits.
     ///
     /// # Panics
-    /// If there are too few: the caller makes sure of credits for all of a packet first.
+    /// If there are too few: the caller first checks for the credits of a whole packet.
     #[inline]
     pub fn take(&mut self, phits: u32) {
         assert!(self.available >= phits, "a phit without a credit");
         self.available -= phits;
     }
 
-    /// `phits` credits have come, by themselves or in a count.
+    /// Adds `phits` credits, returned one by one or in a count.
     ///
     /// # Panics
-    /// If more come back than were taken.
+    /// If more return than were taken.
     #[inline]
     pub fn give(&mut self, phits: u32) {
         assert!(phits <= self.used(), "a credit that nobody took");
@@ -85,7 +85,7 @@ impl SendCredits {
         self.freed = self.freed.wrapping_add(phits);
     }
 
-    /// What [`Self::release`] would do with `wire`, without doing it.
+    /// The result of [`Self::release`] for `wire`, without applying it.
     #[inline]
     pub fn check(&self, wire: u32, newer: bool) -> Result<u32, Impossible> {
         let step = wire.wrapping_sub(self.freed) & CREDIT_MASK;
@@ -99,8 +99,8 @@ impl SendCredits {
         Err(Impossible)
     }
 
-    /// Takes in the peer's cumulative count from a frame that acknowledges as much as any accepted
-    /// before or, if it is `newer`, more. Returns the phits it newly frees, or why it cannot be.
+    /// Applies the peer's cumulative count from a frame that acknowledges as much as any accepted
+    /// before or, if it is `newer`, more. Returns the phits newly freed.
     #[inline]
     pub fn release(&mut self, wire: u32, newer: bool) -> Result<u32, Impossible> {
         let step = self.check(wire, newer)?;
@@ -108,17 +108,17 @@ impl SendCredits {
         Ok(step)
     }
 
-    /// Leaves `credits` credits, whatever was sent.
-    #[cfg(test)]
+    /// Sets the available credits to `credits`, whatever was sent.
+    #[cfg(any(test, feature = "testing"))]
     pub fn spoil(&mut self, credits: u32) {
         self.offered = self.used() + credits;
         self.available = credits;
     }
 }
 
-/// The receiver's side: what of our input queue was used and freed.
+/// The receiver's side: phits used and freed in our input queue.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct FreedCount {
+pub struct FreedCount {
     offered: u32,
     debt: u32,
     /// Phits of accepted packets, `debt` of an earlier session included.
@@ -139,16 +139,16 @@ impl FreedCount {
         }
     }
 
-    /// An accepted packet has `phits` phits.
+    /// Counts an accepted packet of `phits` phits.
     #[inline]
     pub fn received(&mut self, phits: u32) {
         self.received += u64::from(phits);
     }
 
-    /// `phits` have left the input queue.
+    /// Counts `phits` that left the input queue.
     ///
     /// # Panics
-    /// If more would be freed than was received.
+    /// If more is freed than was received.
     #[inline]
     pub fn free(&mut self, phits: u32) {
         self.freed += u64::from(phits);
@@ -158,21 +158,21 @@ impl FreedCount {
         );
     }
 
-    /// The count that goes over the wire, which is thereby told.
+    /// The count to send, which marks it as sent.
     #[inline]
     pub fn tell(&mut self) -> u32 {
         self.told = self.freed;
         self.count()
     }
 
-    /// The count as the wire has it.
+    /// The count as sent on the wire.
     #[inline]
     pub fn count(&self) -> u32 {
         (self.freed.wrapping_sub(u64::from(self.debt))) as u32 & CREDIT_MASK
     }
 
-    /// Whether the peer may be waiting for the news: a quarter of the buffer, or fewer than two
-    /// packets' worth of credits as far as it knows.
+    /// Whether the peer may be waiting for credits: a quarter of the buffer is unreported, or the
+    /// peer knows of fewer than two packets' worth.
     #[inline]
     pub fn urgent(&self, max_packet: u32) -> bool {
         let news = self.freed - self.told;

@@ -1,39 +1,39 @@
-//! What frames carry, for those who look on from outside and know no machine.
+//! Contents of frames, for observers that know no machine.
 
 use core::ops::Range;
 
-/// What a frame carries.
+/// Contents of a frame.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Glance {
-    /// Whether it carries packets, or parts of them; else it is link control alone.
+    /// Whether it carries packets or parts of them, not link control alone.
     pub carries: bool,
-    /// Numbers of what it carries, packets or whatever a link of the machine sends again; an empty
-    /// range says that all below has left.
+    /// Numbers of the units it carries, a unit being what the link resends; an empty range says
+    /// that all units below were sent.
     pub units: Vec<Range<u64>>,
-    /// How often the sender has gone back, where the machine's frames say so.
+    /// How often the sender has rewound, where the machine's frames say so.
     pub pass: Option<u16>,
 }
 
-/// What has left by one direction of a link in one session, as far as it was seen.
+/// What was seen to leave in one direction of a link in one session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Repeats {
-    /// What had left before the sender went back last.
+    /// End of what had left before the last rewind.
     base: Option<u64>,
-    /// What has left.
+    /// End of what has left.
     high: Option<u64>,
     pass: Option<u16>,
 }
 
 impl Repeats {
-    /// How many of what the next frame carries have left before, as the sender counts them. Of a
-    /// session that was not seen from its beginning, what is first seen is taken for new.
+    /// How many units of the next frame are resent, as the sender counts them. If the start of the
+    /// session was not seen, the first units seen count as new.
     pub fn count(&mut self, glance: &Glance) -> u64 {
         if let Some(pass) = glance.pass
             && self.pass != Some(pass)
         {
             let ahead = self.pass.map_or(1, |own| pass.wrapping_sub(own));
             if ahead >= 1 << 15 {
-                // It left before the sender went back, and comes late.
+                // A late frame from before the rewind.
                 return 0;
             }
             (self.base, self.pass) = (self.high, Some(pass));

@@ -1,9 +1,9 @@
 //! Impairment of one direction of a link: netem's effects as a pure, seeded decorator.
 //!
-//! It stands between the sender's `poll_frame` and the receiver's `handle_frame`, never inside a
-//! router or a link control block. In virtual time it is the wire; where a kernel has no
-//! `sch_netem` a process may put it in front of its socket. Words and arithmetic are netem's (see
-//! [`Netem`]), with the seed added, so that the same seed gives the same losses.
+//! It sits between the sender's `poll_frame` and the receiver's `handle_frame`, never inside a
+//! router or a link control block. In virtual time it is the wire; where the kernel has no
+//! `sch_netem`, a process may put it in front of its socket. Words and arithmetic are netem's (see
+//! [`Netem`]), plus a seed: the same seed gives the same losses.
 //!
 //! Call order: [`send`](Impairment::send) for each frame, [`poll`](Impairment::poll) until `None`,
 //! then again at [`next_deadline`](Impairment::next_deadline).
@@ -22,8 +22,8 @@ use std::collections::{BTreeMap, VecDeque};
 use crate::rng::Rng;
 use crate::time::{Duration, Time};
 
-/// What an impairment did, in frames. Every frame given to it is in exactly one of `lost`,
-/// `over_limit`, `cleared`, `delivered` or still held; duplicates count as frames of their own.
+/// Counters of an impairment, in frames. Every frame is in exactly one of `lost`, `over_limit`,
+/// `cleared`, `delivered` or still held; duplicates count as separate frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ImpairCounters {
     /// Frames given to [`Impairment::send`].
@@ -36,15 +36,15 @@ pub struct ImpairCounters {
     pub over_limit: u64,
     /// Frames with one bit flipped.
     pub corrupted: u64,
-    /// Frames sent past those being delayed.
+    /// Frames sent ahead of delayed ones.
     pub reordered: u64,
     /// Frames dropped by [`Impairment::clear`].
     pub cleared: u64,
-    /// Frames handed out by [`Impairment::poll`].
+    /// Frames returned by [`Impairment::poll`].
     pub delivered: u64,
 }
 
-/// One draw after another, each depending on the one before by the correlation.
+/// A sequence of draws, each correlated with the one before.
 #[derive(Clone, Debug)]
 struct CorrelatedDraw {
     last: u32,
@@ -68,7 +68,7 @@ impl CorrelatedDraw {
         self.last
     }
 
-    /// True as often as `chance` says.
+    /// Draws whether an event of probability `chance` happens.
     fn happens(&mut self, rng: &mut Rng, chance: Chance) -> bool {
         chance.probability > Probability::ZERO
             && chance.probability.parts() >= self.next(rng, chance.correlation)
@@ -79,7 +79,7 @@ fn draw(rng: &mut Rng) -> u32 {
     (rng.next_u64() >> 32) as u32
 }
 
-/// Where the loss model stands. The two states of Gilbert-Elliott use the first two.
+/// State of the loss model; Gilbert-Elliott uses the first two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LossState {
     /// Gilbert-Elliott's good state; receiving within a gap.
@@ -105,7 +105,7 @@ pub struct Impairment {
     loss_state: LossState,
     /// Frames since the last reordered one (for `gap`).
     since_reorder: u32,
-    /// Frames put past the delayed ones, the latest first, as netem does.
+    /// Frames sent ahead of delayed ones, the latest first, as in netem.
     front: VecDeque<(Time, Vec<u8>)>,
     /// Delayed frames by departure; the serial number keeps equal departures in order.
     delayed: BTreeMap<(Time, u64), Vec<u8>>,
@@ -114,11 +114,11 @@ pub struct Impairment {
     counters: ImpairCounters,
 }
 
-/// Buffers kept for reuse by one impairment.
+/// Most buffers kept for reuse by one impairment.
 const SPARE_BUFFERS: usize = 64;
 
 impl Impairment {
-    /// An impairment that does what `netem` says. A `seed` among the words wins over `rng`.
+    /// An impairment as `netem` describes it. A `seed` there overrides `rng`.
     pub fn new(netem: Netem, rng: Rng) -> Self {
         let mut rng = netem.seed.map_or(rng, |seed| Rng::new(seed, 0));
         Self {
@@ -139,17 +139,17 @@ impl Impairment {
         }
     }
 
-    /// What it does.
+    /// The configured impairment.
     pub const fn netem(&self) -> &Netem {
         &self.netem
     }
 
-    /// What it has done.
+    /// Counters so far.
     pub const fn counters(&self) -> &ImpairCounters {
         &self.counters
     }
 
-    /// Frames held now, never more than the limit.
+    /// Frames held now, at most the limit.
     pub fn held(&self) -> usize {
         self.front.len() + self.delayed.len()
     }
@@ -161,8 +161,8 @@ impl Impairment {
             .duplicate_draw
             .happens(&mut self.rng, self.netem.duplicate);
         let lost = self.is_lost();
-        // A loss takes one of the copies; the copy meets the rest of netem on its own, its own
-        // chance of loss included, exactly as the kernel enqueues it again.
+        // A loss takes one of the copies. The copy passes the rest of netem separately, with its
+        // own chance of loss, as the kernel enqueues it again.
         self.counters.duplicated += u64::from(copy);
         self.counters.lost += u64::from(lost);
         if copy && !lost {
@@ -208,7 +208,7 @@ impl Impairment {
         self.delayed.clear();
     }
 
-    /// Gives a buffer back for reuse.
+    /// Returns a buffer for reuse.
     pub fn recycle(&mut self, buffer: Vec<u8>) {
         if self.spare.len() < SPARE_BUFFERS {
             self.spare.push(buffer);
@@ -233,7 +233,7 @@ impl Impairment {
                 if self.below(leave) {
                     self.loss_state = other;
                 }
-                // As in the kernel, the frame meets the state it came into, not the new one.
+                // As in the kernel, the state before the transition decides the frame's fate.
                 self.below(loss)
             }
             Loss::FourState {
@@ -262,7 +262,7 @@ impl Impairment {
     }
 
     fn below(&mut self, probability: Probability) -> bool {
-        // One is always, zero is never, although the draw has only 2^32 - 1 as its largest value.
+        // Exact at both ends: zero never happens and one always does, whatever the draw.
         let point = draw(&mut self.rng);
         probability == Probability::ONE || point < probability.parts()
     }
@@ -302,13 +302,13 @@ impl Impairment {
             && self.reorder_draw.happens(&mut self.rng, reorder)
     }
 
-    /// When a frame of `length` bytes that does not go first leaves.
+    /// Departure time of a frame of `length` bytes that is not sent ahead.
     fn departure(&mut self, now: Time, length: usize) -> Time {
         let mut delay = self.delay();
         let mut from = now;
         if let Some(rate) = self.netem.rate {
-            // The last frame to leave is the reference, and the time it still waits counts as
-            // part of this frame's delay.
+            // Start from the last frame to leave; the time it still waits counts towards this
+            // frame's delay.
             let last_front = self.front.back().map(|(at, _)| *at);
             let last_delayed = self.delayed.last_key_value().map(|((at, _), _)| *at);
             if let Some(last) = last_front.max(last_delayed).filter(|last| *last > now) {

@@ -1,9 +1,9 @@
-//! Errors made on purpose by the hardware of a link.
+//! Hardware error injection on a link.
 
-/// Bit errors that the transmitter makes on purpose, for tests of the machine.
+/// Bit errors that the transmitter injects to test the machine.
 ///
-/// Of every set (what is checked and sent again as a whole), each lane of `lane_mask` is hit with
-/// probability `probability / 2^16`; what is hit has the bits of `bit_mask` inverted in one of its
+/// In every set (the unit that is checked and resent), each lane of `lane_mask` is hit with
+/// probability `probability / 2^16`. A hit inverts the bits of `bit_mask` in one of the lane's
 /// 16-bit words, drawn at random.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ErrorInjection {
@@ -13,7 +13,7 @@ pub struct ErrorInjection {
     pub bit_mask: u16,
     /// Sets hit out of 65,536 per lane; 0 turns injection off.
     pub probability: u16,
-    /// Most sets hit among 64 in a row.
+    /// Most hits, over all lanes, in each block of 64 sets.
     pub max_per_64_sets: u8,
     /// Seed of the draw.
     pub seed: u64,

@@ -1,11 +1,11 @@
-//! How fast a lane is.
+//! Signalling rates of lanes.
 
 use core::fmt;
 
 use crate::time::Duration;
 
-/// Signalling rate of one lane before the line code. Which rates there are is a machine's to say,
-/// in its [`LinkStandard`](super::LinkStandard).
+/// Signalling rate of one lane, before the line code. A machine lists its rates in its
+/// [`LinkStandard`](super::LinkStandard).
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct LaneRate {
     code: u8,
@@ -13,10 +13,10 @@ pub struct LaneRate {
 }
 
 impl LaneRate {
-    /// The rate, in bits per second, that `code` stands for in training frames.
+    /// The rate of `bits_per_second`, with its `code` in training frames.
     ///
     /// # Panics
-    /// If nothing would ever be sent.
+    /// If `bits_per_second` is zero.
     pub const fn new(code: u8, bits_per_second: u64) -> Self {
         assert!(bits_per_second > 0, "a lane carries something");
         Self {
@@ -25,7 +25,7 @@ impl LaneRate {
         }
     }
 
-    /// The one of `rates` that a code of training frames stands for.
+    /// The one of `rates` with this code in training frames.
     pub fn from_code(rates: &[Self], code: u8) -> Option<Self> {
         rates.iter().copied().find(|rate| rate.code == code)
     }
@@ -35,7 +35,7 @@ impl LaneRate {
         self.bits_per_second
     }
 
-    /// The code that stands for this rate in training frames.
+    /// The code of this rate in training frames.
     pub const fn code(self) -> u8 {
         self.code
     }
@@ -43,7 +43,7 @@ impl LaneRate {
     /// Time that `bits` bits take on `lanes` lanes, to the nearest picosecond.
     ///
     /// # Panics
-    /// If `lanes` is zero: nothing travels on no lane.
+    /// If `lanes` is zero.
     pub const fn time_of(self, bits: u64, lanes: u32) -> Duration {
         assert!(lanes > 0, "a phit needs a lane");
         let rate = self.bits_per_second * lanes as u64;

@@ -1,24 +1,24 @@
-//! Retries counted per lane, and the decision to do without one.
+//! Retries per lane, and the decision to give a lane up.
 
 use phitwire_framing::carrier::lanes::{ALL_LANES, LANES, Permutation, bits_of_lane};
 use phitwire_framing::carrier::training::{PATTERN, TrainingPattern, read_lanes};
 
 use super::counters::LinkCounters;
 
-/// Training frames in a row in which nothing known came over a lane before it counts as lost.
+/// Consecutive training frames without a recognisable pattern on a lane before it counts as lost.
 const LOST_AFTER: u8 = 4;
 
-/// Words of 24 bits that what is checked as a whole may have: a set has 18, a packet up to 19.
-pub(crate) const MAX_UNIT_WORDS: usize = 19;
+/// Most 24-bit words in a unit with one check: a set has 18, a packet up to 19.
+pub const MAX_UNIT_WORDS: usize = 19;
 
-/// Words of a rejected copy that are kept: of a unit that is longer, as a packet of another machine
-/// may be, its beginning tells of lanes.
+/// Words kept of a rejected copy. The beginning of a longer unit, such as another machine's packet,
+/// suffices to compare lanes.
 const MAX_COPY_WORDS: usize = 24;
 
-/// Rejected copies kept. A link of packets, which waits for one before it goes on, has one at most.
+/// Rejected copies kept. A packet link waits for the missing packet, so it has at most one.
 const MAX_COPIES: usize = 16;
 
-/// The rejected copy of a packet or set, kept until a better one shows which bits were wrong.
+/// A rejected copy of a packet or set, kept until another copy shows which bits were wrong.
 #[derive(Clone, Debug)]
 struct Rejected {
     number: u64,
@@ -26,28 +26,27 @@ struct Rejected {
     words: [u32; MAX_COPY_WORDS],
 }
 
-/// Watches the lanes that one end receives on (paper, section 7.7: the LCB counts the number of
-/// retries on a per-lane basis; above a threshold the noisy lane is decommissioned).
+/// Watches an end's receive lanes. The LCB counts retries per lane and decommissions a noisy lane
+/// above a threshold (BlackWidow sec. 7.7).
 ///
-/// The CRC says that a packet is wrong, not where. The place shows when the good copy
-/// arrives: the lanes on whose bits the copies differ are charged with one retry each. Two rejected
-/// copies that differ tell as much.
+/// The CRC says that a packet is wrong, not where. The next copy shows that: each lane on whose
+/// bits the copies differ is charged one retry. A second rejected copy tells as much as a good one.
 #[derive(Debug)]
 pub struct LaneWatch {
     active: u8,
-    /// Those that the session began with.
+    /// Active lanes at the start of the session.
     first: u8,
-    /// What the peer was told before the session began: bit n for the lanes n.
+    /// Lane sets announced to the peer before the session began: bit n for set n.
     told: u8,
-    /// A frame on these lanes was accepted: from now on only this end takes one away.
+    /// A frame on these lanes was accepted: from now on only this end removes lanes.
     settled: bool,
-    /// 0: never.
+    /// Retries above which a lane is given up; 0: never.
     threshold: u32,
     retries: [u32; LANES],
     lost: [u8; LANES],
-    /// Lanes that were wrong in the pattern last looked at.
+    /// Lanes with errors in the last pattern inspected.
     wrong: u8,
-    /// The oldest first.
+    /// Oldest first.
     rejected: Vec<Rejected>,
     /// Lanes were charged, or may have been lost, since the flag was last cleared.
     pub charged: bool,
@@ -69,7 +68,7 @@ impl LaneWatch {
         }
     }
 
-    /// Notes that these lanes were charged with so many retries.
+    /// Records that each of `lanes` was charged with `retries`.
     pub fn note(&mut self, lanes: u8, retries: u32, counters: &mut LinkCounters) {
         self.charged |= lanes != 0;
         for lane in 0..LANES {
@@ -77,18 +76,18 @@ impl LaneWatch {
         }
     }
 
-    /// While the session was agreed on, the peer was told these lanes, one bit each.
+    /// Sets the lane sets announced to the peer during the handshake, one bit per set.
     pub fn told(&mut self, told: u8) {
         self.told = told;
     }
 
-    /// The lanes received on, by the sender's numbers.
+    /// Receive lanes, by the sender's numbers.
     #[inline]
     pub fn active(&self) -> u8 {
         self.active
     }
 
-    /// Whether a rejected copy waits for a better one.
+    /// Whether a rejected copy waits for another.
     #[inline]
     pub fn waits(&self) -> bool {
         !self.rejected.is_empty()
@@ -125,7 +124,7 @@ impl LaneWatch {
         self.charge(wrong)
     }
 
-    /// Charges one retry to each lane that carries one of the bits of `wrong`.
+    /// Charges one retry to each lane that carries a bit of `wrong`.
     fn charge(&mut self, wrong: u32) -> u8 {
         let mut charged = 0;
         for lane in 0..LANES as u8 {
@@ -137,8 +136,8 @@ impl LaneWatch {
         charged
     }
 
-    /// A training pattern came through `cable`: its errors tell of lanes too noisy for packets,
-    /// which are charged with the `frames` that could not be read since the last one. Returns the
+    /// Inspects a training pattern that came through `cable`. Lanes with errors are too noisy for
+    /// packets and are charged with the `frames` unreadable since the last pattern. Returns the
     /// lanes charged.
     pub fn inspect(&mut self, pattern: &TrainingPattern, cable: &Permutation, frames: u32) -> u8 {
         let mut charged = 0;
@@ -172,9 +171,8 @@ impl LaneWatch {
         charged
     }
 
-    /// Nothing at all can be read any longer: a lane that the pattern shows to be noisy is as good
-    /// as over the threshold, whatever that is. False when there is none, or lanes are never given
-    /// up.
+    /// Nothing can be read any more: puts every lane with errors in the last pattern above the
+    /// threshold. Returns false if there is none, or if lanes are never given up.
     pub fn condemn(&mut self) -> bool {
         let noisy = self.wrong & self.active;
         if self.threshold == 0 || noisy == 0 {
@@ -186,21 +184,20 @@ impl LaneWatch {
         true
     }
 
-    /// Whether a frame on `lanes` may be the peer's. Which lanes go is the receiver's decision
-    /// alone, so a frame on others was sent before the peer heard of it, or never by the peer. Only
-    /// at the beginning of a session may the ends differ: on what this end told before it lost
-    /// sight of the peer once more, and on nothing else.
+    /// Whether a frame on `lanes` may be the peer's. The receiver alone decides which lanes go, so
+    /// a frame on others predates that decision or is forged. Only at the start of a session may
+    /// the ends differ, and only by what this end announced before it lost the peer again.
     #[inline]
     pub fn may_come_on(&self, lanes: u8) -> bool {
-        // The peer leaves lanes, one after another told: what is left may be less than any set that
-        // was told.
+        // The peer applies our announcements one after another: fewer lanes may be left than in any
+        // set announced.
         let is_left = |told: &u8| self.told & 1 << told != 0 && told & self.active == lanes;
         lanes == self.active
             || !self.settled && lanes != 0 && (1..=ALL_LANES).any(|told| is_left(&told))
     }
 
-    /// Whether a frame on `lanes`, which may not come on them now, may be one that the peer of this
-    /// session sent before a lane was given up, and that was late.
+    /// Whether a frame on `lanes`, which [`Self::may_come_on`] excludes now, may be a late one that
+    /// this session's peer sent before a lane was given up.
     pub fn may_be_old(&self, lanes: u8) -> bool {
         lanes & !self.first == 0 && lanes & self.active == self.active
     }
@@ -215,7 +212,7 @@ impl LaneWatch {
         }
     }
 
-    /// Gives up the worst of the lanes above the threshold, if any; returns it.
+    /// Gives up the worst lane that is lost or above the threshold, if any; returns it.
     pub fn decommission(&mut self) -> Option<u8> {
         let beyond = |lane: &u8| {
             let index = usize::from(*lane);
@@ -304,7 +301,7 @@ mod tests {
             assert_eq!(lanes.inspect(&cut, &cable, 1), 0b001);
         }
         assert_eq!(lanes.decommission(), Some(0));
-        // A lane out of use is not looked at, however often the pattern comes.
+        // A lane out of use is not inspected, however often the pattern comes.
         for _ in 0..1_000 {
             assert_eq!(lanes.inspect(&cut, &cable, 1), 0);
         }
@@ -320,7 +317,7 @@ mod tests {
         assert!(lanes.may_come_on(0b110) && lanes.may_come_on(0b100));
         lanes.settle(0b100);
         assert_eq!(lanes.active(), 0b100);
-        // The peer was told one after another, and is left with what is in both.
+        // The peer got one announcement after another and is left with the intersection.
         let mut lanes = LaneWatch::new(0b101, 0);
         lanes.told(1 << 0b011 | 1 << 0b101);
         assert!(lanes.may_come_on(0b001) && !lanes.may_come_on(0b100));

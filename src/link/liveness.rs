@@ -1,78 +1,77 @@
-//! When the peer was last heard, and what follows when it is not, or when nothing of it can be
-//! used.
+//! Peer liveness: when the peer was last heard, and what follows when it is silent or sends nothing
+//! usable.
 
 use super::config::LinkProfile;
 use super::round_trip::Seen;
 use crate::kit::Grace;
 use crate::time::{Duration, Time};
 
-/// Parts of a patience: when the peer is asked first, and how often then.
+/// Fractions of a patience: until the first probe, and between later ones.
 const FIRST_QUESTION: u64 = 4;
 const NEXT_QUESTION: u64 = 16;
-/// Times `heal` for which the same packet or set may be missing while the peer can be heard. Wires
-/// that lose nine frames of ten deliver one of sixty copies.
+/// Multiple of `heal` for which a packet or set may be missing while the peer is heard. Wires that
+/// lose nine frames of ten deliver one of sixty copies.
 const STALL: u64 = 60;
-/// Limit of the extension after standstills of this end, as a multiple of `give_up`.
+/// Limit of the extension after standstills, as a multiple of `give_up`.
 const GRACE: u64 = 8;
 
-/// What has to be done now.
+/// An action that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Due {
-    /// Ask the peer for a sign of life.
+    /// Probe the peer.
     Question,
-    /// Report that it is silent.
+    /// Report that the peer is silent.
     Silence,
-    /// End the session: frames come, and none can be used.
+    /// End the session: frames arrive, but none is usable.
     Heal,
-    /// End the session: frames come, but never the one that is missing.
+    /// End the session: frames arrive, but never the missing one.
     Missing,
 }
 
-/// Frames in a row of which none could be used.
+/// A run of unusable frames.
 #[derive(Clone, Copy, Debug)]
 struct Unusable {
     since: Time,
     last: Time,
 }
 
-/// Watches over the peer of an active link.
+/// Monitors the peer of an active link.
 ///
-/// A link at rest sends nothing, so that silence alone means nothing: the peer is asked before it
-/// counts. The same holds for frames that cannot be used. A stranger may send them, and an honest
-/// peer answers a question with a frame that can; only who asked and got nothing but such frames in
-/// return no longer has a session.
+/// An idle link sends nothing, so silence alone proves nothing: the peer is probed before it
+/// counts. The same holds for unusable frames: a stranger may send them, and an honest peer answers
+/// a probe with a usable one. Only an end whose probes bring nothing but unusable frames has lost
+/// its session.
 #[derive(Debug)]
 pub(crate) struct Liveness {
     silence: Option<Duration>,
     give_up: Option<Duration>,
     heal: Option<Duration>,
     last_accepted: Option<Time>,
-    /// When a frame of this session was last accepted, or it began.
+    /// When a frame was last accepted in this session, or its start.
     heard: Time,
-    /// Since when the peer owes something, as far as is known, and for how much of that time it was
-    /// heard; whether there was a pause in it.
+    /// As of the last accepted frame: since when the peer owes something, how much of that time it
+    /// was heard, and whether there was a pause.
     owed_since: Time,
     heard_for: Duration,
     paused: bool,
     /// Extra patience with the peer after this end stood still.
     grace: Grace,
-    /// The first and the last question since the peer was heard.
+    /// The first and the last probe since the peer was heard.
     asked: Option<(Time, Time)>,
     unusable: Option<Unusable>,
-    /// Frames that are more than a window old.
+    /// A run of frames that are more than a window old.
     stale: Option<Unusable>,
-    /// The number that has been missing since the time, however often it was asked for.
+    /// A number that is still missing although it was requested, and since when.
     stalled: Option<(u64, Time)>,
     silent: bool,
-    /// Since when something has been unacknowledged, and when that was first found to be long.
+    /// Since when something is unacknowledged, and when that was last noticed.
     unacknowledged: Option<(Time, Time)>,
-    /// That the peer acknowledges nothing has been told, the last time then. It is not forgotten
-    /// when a session ends for it.
+    /// When the peer was last found stalled; kept when a session ends for it.
     moveless: Option<Time>,
-    /// The round trip of acknowledged packets: nobody answers earlier.
+    /// The round trip of acknowledged packets: no answer can come sooner.
     round_trip: Seen,
-    /// How long questions waited for something to come: all that is known of a way so long that
-    /// everything is sent again before it can be acknowledged.
+    /// How long probes waited for an answer: the only measurement on a path so long that everything
+    /// is resent before it can be acknowledged.
     answered: Duration,
 }
 
@@ -112,7 +111,7 @@ impl Liveness {
         self.silent
     }
 
-    /// Whether what is sent has been told to be unacknowledged although the peer is heard.
+    /// Whether a stall was found: the peer is heard but acknowledges nothing.
     pub fn is_stalled(&self) -> bool {
         self.moveless.is_some()
     }
@@ -131,14 +130,14 @@ impl Liveness {
         self.answered = Duration::ZERO;
     }
 
-    /// A frame of this session was accepted, and the peer owes something since `owed_since`. Returns
-    /// for how long there was none if that was reported as silence.
+    /// A frame of this session was accepted; the peer has owed something since `owed_since`.
+    /// Returns the length of a reported silence that this frame ends.
     #[inline]
     pub fn accepted(&mut self, now: Time, owed_since: Time) -> Option<Duration> {
         let before = core::mem::replace(&mut self.heard, now);
         self.last_accepted = Some(now);
         if let Some(patience) = self.give_up {
-            // Frames that the peer sent before it stood still have been read by then.
+            // By then, frames that the peer sent before its standstill have been read.
             self.grace.end(now, part(patience, FIRST_QUESTION));
         }
         if self.owed_since != owed_since {
@@ -149,7 +148,7 @@ impl Liveness {
             self.heard_for = self.heard_for + self.heard_of(quiet);
         }
         if let Some((first, _)) = self.asked.take() {
-            // An answer to an earlier question comes sooner than one to this.
+            // It may answer an earlier probe and so seem too fast.
             let before = Duration::from_ps(self.answered.as_ps() / 4 * 3);
             self.answered = now.since(first).max(before);
         }
@@ -161,9 +160,9 @@ impl Liveness {
         None
     }
 
-    /// For how much of a time before a frame its sender counts as heard: for all of it, but of a
-    /// pause for no more than passes until it is asked, since wires that lose frames make pauses,
-    /// and of the first for nothing, since that may have been a cut.
+    /// How much of the time before a frame counts as heard: all of it, unless it was a pause. Of a
+    /// pause only the time until the first probe counts, since lossy wires make pauses; of the
+    /// first pause nothing, since it may have been a cut.
     #[inline]
     fn heard_of(&mut self, quiet: Duration) -> Duration {
         let is_pause = |patience| quiet >= part(patience, 2);
@@ -178,9 +177,8 @@ impl Liveness {
         }
     }
 
-    /// Whether the peer was heard for long after `since`, so that what it has owed since then is not
-    /// for its silence. A cable that is plugged in again may be whole one way a little earlier than
-    /// the other.
+    /// Whether the peer was heard long enough after `since` that its silence does not explain what
+    /// it owes. A cable that is plugged in again may work one way a little before the other.
     fn was_heard_after(&self, since: Time, patience: Duration) -> bool {
         self.owed_since == since && self.heard_for >= part(patience, 2)
     }
@@ -192,9 +190,9 @@ impl Liveness {
         }
     }
 
-    /// When the session ends if nothing sent at or after `since` is acknowledged: after the
-    /// time-out if the peer has been heard for long enough, else after as long without hearing it.
-    /// A peer that wakes from a standstill is heard before it acknowledges what waited there.
+    /// When the session ends if nothing sent at or after `since` is acknowledged: after the timeout
+    /// if the peer was heard long enough, else after as long without hearing it. A peer that wakes
+    /// from a standstill is heard before it acknowledges what waited there.
     #[inline]
     pub fn gives_up_at(&self, since: Time) -> Time {
         match self.give_up {
@@ -209,8 +207,8 @@ impl Liveness {
         }
     }
 
-    /// A session ends because the peer has acknowledged nothing since `since`. Returns whether it
-    /// was heard all the same.
+    /// A session ends because the peer has acknowledged nothing since `since`. Returns whether the
+    /// peer was heard.
     pub fn gave_up(&mut self, since: Time, now: Time) -> bool {
         let heard = self
             .give_up
@@ -221,14 +219,14 @@ impl Liveness {
         heard
     }
 
-    /// Something was acknowledged. True when it had been told that nothing is.
+    /// Something was acknowledged. Returns whether that ends a stall.
     #[inline]
     pub fn acknowledged(&mut self) -> bool {
         self.moveless.take().is_some()
     }
 
-    /// When to look at what has been unacknowledged since `since`: after half of the patience, and
-    /// after as much again, since an end that stood still has not read yet what the peer says.
+    /// When to look for a stall since `since`: after half the patience, and again after as much,
+    /// since an end that stood still has not yet read what the peer sent.
     #[inline]
     pub fn stall_deadline(&self, since: Time) -> Time {
         let Some(silence) = self.silence else {
@@ -242,14 +240,14 @@ impl Liveness {
         }
     }
 
-    /// A stall that ended a session is remembered for a while, for it will show itself again as
-    /// soon as there is something to send.
+    /// A stall that ended a session is remembered for a while, since it recurs as soon as there is
+    /// something to send.
     fn forgets_at(&self, half: Duration) -> Time {
         self.moveless
             .map_or(Time::NEVER, |at| at + half.times(STALL))
     }
 
-    /// Looks at what has been unacknowledged since `since`. True when it has to be told now.
+    /// Looks for a stall since `since`. Returns whether to report it now.
     pub fn look_for_stall(&mut self, since: Time, now: Time) -> bool {
         if self.stall_deadline(since) > now {
             return false;
@@ -270,8 +268,8 @@ impl Liveness {
         self.moveless.replace(now).is_none()
     }
 
-    /// After a frame was accepted: `number` was asked for again and has not come, if any. A peer
-    /// that takes it for acknowledged never sends it.
+    /// After an accepted frame: the number, if any, that was requested again and is still missing.
+    /// A peer that believes it acknowledged never resends it.
     #[inline]
     pub fn missing(&mut self, number: Option<u64>, now: Time) {
         match (number, self.stalled) {
@@ -282,8 +280,8 @@ impl Liveness {
         }
     }
 
-    /// What is known of the round trip. A packet that was acknowledged since the last question was
-    /// answered tells more than that answer, which may have waited for a cable.
+    /// Takes over the measured round trip. A packet acknowledged since the last answer is better
+    /// evidence than that answer, which may have waited for a cable.
     pub fn measured(&mut self, round_trip: Seen) {
         if round_trip.samples != self.round_trip.samples {
             self.answered = Duration::ZERO;
@@ -291,25 +289,25 @@ impl Liveness {
         self.round_trip = round_trip;
     }
 
-    /// A frame came that may be the peer's, and cannot be used.
+    /// An unusable frame arrived that may be the peer's.
     pub fn unusable(&mut self, now: Time, round_trip: Seen) {
         let Some(heal) = self.heal else { return };
         self.measured(round_trip);
         self.unusable = Some(self.row(self.unusable, heal, now));
     }
 
-    /// A frame came that the peer sent long ago, or counts as such. Copies come late from an honest
-    /// peer, too, also while its process stands still: they alone say nothing for as long as a
-    /// packet may be missing. An end whose own position ran ahead takes all that its peer sends for
-    /// old, and needs a way out.
+    /// A frame arrived that the peer sent long ago, or seems to have. Late copies come from honest
+    /// peers too, even while their process is stopped: they prove nothing for as long as a packet
+    /// may be missing. An end whose own position ran ahead takes everything for old and needs a way
+    /// out.
     pub fn stale(&mut self, now: Time, round_trip: Seen) {
         let Some(heal) = self.heal else { return };
         self.measured(round_trip);
         self.stale = Some(self.row(self.stale, heal, now));
     }
 
-    /// A row of frames that goes on, or begins. Between single frames, however many, there was
-    /// nothing: that is silence.
+    /// Extends `row` or begins a new run. Single frames with gaps between them, however many, are
+    /// silence.
     fn row(&self, row: Option<Unusable>, heal: Duration, now: Time) -> Unusable {
         let pause = part(self.patience(heal), FIRST_QUESTION);
         match row {
@@ -321,17 +319,17 @@ impl Liveness {
         }
     }
 
-    /// A question asked over a long way cannot be answered earlier than it takes.
+    /// `configured`, or longer where the path makes answers slower.
     fn patience(&self, configured: Duration) -> Duration {
-        // A cut cable answers late, too, and says nothing of how long the way is.
+        // Answers also come late after a cut, which says nothing about the path.
         let answered = self.answered.min(configured.times(8));
         configured
             .max(self.round_trip.smoothed.times(4))
             .max(answered.times(2))
     }
 
-    /// For how long the peer may say nothing, whatever follows; it is asked in this time however
-    /// long the way is.
+    /// How long the peer may be quiet before anything follows; it is probed within this time,
+    /// however long the path.
     fn least_patience(&self) -> Option<Duration> {
         match (self.silence, self.give_up) {
             (Some(silence), Some(give_up)) => Some(silence.min(give_up)),
@@ -339,7 +337,7 @@ impl Liveness {
         }
     }
 
-    /// When to ask next: after a quarter of what is waited for, and then every sixteenth.
+    /// When to probe next: after a quarter of the patience, then every sixteenth of it.
     fn question(&self) -> Time {
         let next = |begin: Time, patience: Duration, pace: u64| {
             let first = begin + part(patience, FIRST_QUESTION);
@@ -349,7 +347,7 @@ impl Liveness {
             }
         };
         let pace = if self.silent {
-            FIRST_QUESTION // It has been told; no need to hurry.
+            FIRST_QUESTION // Already reported: no hurry.
         } else {
             NEXT_QUESTION
         };
@@ -363,9 +361,8 @@ impl Liveness {
         due.min().unwrap_or(Time::NEVER)
     }
 
-    /// When so much time has passed since `begin`, and at least half of it since the peer was first
-    /// asked: who was not there to ask, because his process stood still, may not say that nobody
-    /// answered.
+    /// When `patience` has passed since `begin`, and at least half of it since the first probe: an
+    /// end that did not probe because it stood still cannot claim that nobody answered.
     fn end_of(&self, begin: Time, patience: Duration) -> Time {
         match self.asked {
             Some((first, _)) => (begin + patience).max(first + part(patience, 2)),
@@ -411,7 +408,7 @@ impl Liveness {
             .min(self.stall_is_over())
     }
 
-    /// What is due at `now` on an active link. To be called until there is nothing.
+    /// The next action due at `now` on an active link. Call until `None`.
     pub fn expire(&mut self, now: Time) -> Option<Due> {
         if let Some(heal) = self.heal
             && let Some(row) = self.unusable
@@ -447,7 +444,7 @@ impl Liveness {
                 self.silent = true;
                 return Some(Due::Silence);
             }
-            // An end that asked no more stood still itself; what was answered may wait to be read.
+            // Without a recent probe this end stood still, and an answer may wait to be read.
             self.asked = None;
         }
         if self.question() <= now {

@@ -1,32 +1,32 @@
-//! What the links of every machine share: sessions and their training, lanes, liveness, pacing,
-//! credits, profiles, and the impairment of wires.
+//! Shared parts of every machine's links: sessions and their training, lanes, liveness, pacing,
+//! credits, profiles, and wire impairment.
 //!
-//! A machine's link control block is one end of a link and knows nothing of sockets or clocks:
-//! bytes of link frames go in and come out ([`LinkControlBlock`]); time is an argument. A
-//! [`LinkPort`] owns such an end and the buffer that it fills, whatever the link carries.
+//! A link control block ([`LinkControlBlock`]) is one end of a link and has no sockets or clocks:
+//! frame bytes go in and out, time is an argument. A [`LinkPort`] owns a link end and the receive
+//! buffer that it fills.
 
 mod calls;
-pub(crate) mod common;
-pub(crate) mod config;
+pub mod common;
+pub mod config;
 mod counters;
-pub(crate) mod credits;
+pub mod credits;
 mod event;
 mod glance;
 pub mod impair;
 mod injection;
 pub(crate) mod lane_rate;
-pub(crate) mod lanes;
+pub mod lanes;
 pub(crate) mod liveness;
-pub(crate) mod outgoing;
-pub(crate) mod pacing;
+pub mod outgoing;
+pub mod pacing;
 mod port;
 pub(crate) mod profile;
-pub(crate) mod reorder_hold;
-pub(crate) mod round_trip;
-pub(crate) mod session;
+pub mod reorder_hold;
+pub mod round_trip;
+pub mod session;
 pub(crate) mod state;
 mod status;
-pub(crate) mod training;
+pub mod training;
 
 pub use config::{
     CutThrough, EndName, LinkClock, LinkConfig, LinkConfigBuilder, LinkConfigError, LinkProfile,
@@ -40,5 +40,5 @@ pub use lane_rate::LaneRate;
 pub use port::{Change, LinkControlBlock, LinkPort, ReceiveBuffer};
 pub use status::EndStatus;
 
-#[cfg(test)]
-pub(crate) mod tests;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;

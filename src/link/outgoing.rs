@@ -1,39 +1,37 @@
-//! What every sending half of a link has, whatever it sends: its lanes, the round trip, and what
-//! the peer owes it.
+//! State of every sending half: its lanes, the round trip, and what the peer owes it.
 
 use super::config::LinkProfile;
 use super::round_trip::RoundTrip;
 use crate::time::Time;
 
-/// Lanes, and when the peer is asked for what it owes.
+/// Transmit lanes, and the timers for what the peer owes.
 #[derive(Debug)]
 pub struct Outgoing {
-    /// Lanes transmitted on, one bit per lane.
+    /// Transmit lanes, one bit per lane.
     pub lanes: u8,
     pub round_trip: RoundTrip,
-    /// When something was last sent into silence or acknowledged.
+    /// When the retry timer was last restarted.
     pub timer_from: Time,
-    /// How often the peer was asked since then, and the limit before everything is resent.
+    /// Probes since then, and their limit before everything is resent.
     asked: u32,
     questions: u32,
-    /// The peer was heard after the last question: it runs and has not received the data.
+    /// The peer was heard after the last probe: it runs and has not received the data.
     answers: bool,
-    /// How often it was asked for credits alone.
+    /// Probes for credits alone.
     credit_tries: u32,
-    /// After a time-out only a little goes out until something is acknowledged.
+    /// After a timeout, little is sent until something is acknowledged.
     pub probation: bool,
-    /// The oldest of what is unacknowledged when the cursor last went back because the peer asked,
-    /// and when.
+    /// Oldest unacknowledged unit at the last rewind on request, and when that was.
     answered: Option<(u64, Time)>,
-    /// The next frame out asks for an acknowledgement at once.
+    /// The next frame asks for an immediate acknowledgement.
     pub wants_probe: bool,
-    /// Since when the peer has acknowledged nothing of what it was sent or not answered a question,
-    /// for [`LinkProfile::give_up`]; never while it owes nothing.
+    /// Since when the peer owes an acknowledgement or the answer to a probe, for
+    /// [`LinkProfile::give_up`]; [`Time::NEVER`] while it owes nothing.
     pub owed_since: Time,
 }
 
 impl Outgoing {
-    /// Nothing sent, on `lanes`.
+    /// A sending half on `lanes` that has sent nothing.
     pub fn new(lanes: u8, profile: &LinkProfile, now: Time) -> Self {
         Self {
             lanes,
@@ -50,7 +48,7 @@ impl Outgoing {
         }
     }
 
-    /// A session begins, on `lanes`. What was measured of the round trip stays.
+    /// Starts a session on `lanes`; keeps the measured round trip.
     pub fn restart(&mut self, lanes: u8, now: Time) {
         self.lanes = lanes;
         self.timer_from = now;
@@ -62,7 +60,7 @@ impl Outgoing {
         self.owed_since = Time::NEVER;
     }
 
-    /// Something was acknowledged, or credits came; whether the peer still `owes` acknowledgements.
+    /// An acknowledgement or credits arrived. `owes`: more acknowledgements are outstanding.
     #[inline]
     pub fn paid(&mut self, owes: bool, now: Time) {
         self.timer_from = now;
@@ -72,7 +70,7 @@ impl Outgoing {
         self.wants_probe = false;
     }
 
-    /// Something leaves, while other things were under way (`waited`) or not.
+    /// Something is sent; `waited` if other units were already unacknowledged.
     #[inline]
     pub fn sent(&mut self, waited: bool, now: Time) {
         if !waited {
@@ -83,7 +81,7 @@ impl Outgoing {
         }
     }
 
-    /// The peer is there: it owes nothing but what it was sent.
+    /// The peer was heard: unless it `owes` acknowledgements, it owes nothing.
     #[inline]
     pub fn heard(&mut self, owes: bool) {
         self.answers = true;
@@ -92,26 +90,26 @@ impl Outgoing {
         }
     }
 
-    /// Whether a request to go back to `oldest` is being answered already.
+    /// Whether a request to rewind to `oldest` is already being answered.
     pub fn is_answered(&self, oldest: u64, now: Time) -> bool {
         self.answered
             .is_some_and(|(to, at)| to == oldest && now.since(at) < self.round_trip.shortest())
     }
 
-    /// Goes back to `oldest` because the peer asked.
+    /// Rewinds to `oldest` at the peer's request.
     pub fn answer(&mut self, oldest: u64, now: Time) {
         self.answered = Some((oldest, now));
         self.again(now);
     }
 
-    /// Sends something again, not because of a time-out.
+    /// Something is resent, but not because of a timeout.
     pub fn again(&mut self, now: Time) {
         self.probation = false;
         self.timer_from = now;
     }
 
-    /// When to ask again for what the peer owes: acknowledgements of what is `outstanding`, or
-    /// nothing but `credits`.
+    /// When to ask again for what the peer owes: acknowledgements (`outstanding`), or only
+    /// `credits`.
     #[inline]
     pub fn retry_deadline(&self, outstanding: bool, credits: bool) -> Time {
         let patience = if outstanding {
@@ -127,9 +125,9 @@ impl Outgoing {
         self.timer_from + patience
     }
 
-    /// The retry timer expired. The peer is first asked for its state: a frame without data costs
-    /// little and also reveals a lost tail. Then everything is resent (true), unless the peer is
-    /// silent: one that is not scheduled answers late, and is asked again up to `questions` times.
+    /// The retry timer expired. First the peer is probed: a frame without data is cheap and also
+    /// reveals a lost tail. Then everything is resent (true), unless the peer is silent: a
+    /// descheduled process answers late, and is probed up to `questions` times.
     pub fn expire(&mut self, outstanding: bool, now: Time) -> bool {
         self.wants_probe = true;
         self.timer_from = now;

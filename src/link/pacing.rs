@@ -1,16 +1,16 @@
-//! The clock of the line: when phits, or sets of flits, have gone over the lanes.
+//! The line clock: when phits, or sets of flits, have crossed the lanes.
 
 use super::config::LinkClock;
 use super::lane_rate::LaneRate;
 use crate::time::{Duration, Time};
 
-/// Lets phits go at the rate of the lanes in use (paper, section 4.4), or at once.
+/// Releases phits at the rate of the lanes in use (BlackWidow sec. 4.4), or at once.
 ///
-/// A phit may go into a frame when its last bit would have left the lanes. Idle phits that fill a
-/// frame up take no time: they stand for what the real link sends anyway.
+/// A phit may enter a frame when its last bit would have left the lanes. Idle phits that pad a
+/// frame take no time: the real link sends idles anyway.
 #[derive(Debug)]
-pub(crate) struct LineClock {
-    /// Bits of what is counted here: a phit, or a set.
+pub struct LineClock {
+    /// Bits per unit counted: a phit, or a set.
     bits: u64,
     rate: LaneRate,
     clock: LinkClock,
@@ -18,12 +18,12 @@ pub(crate) struct LineClock {
     phit: Duration,
     /// When the line has sent, or will have sent, all phits handed out.
     free_at: Time,
-    /// Phits were waiting when last looked, so the line has been busy since `free_at`.
+    /// Phits were waiting at the last look, so the line has been busy since `free_at`.
     busy: bool,
 }
 
 impl LineClock {
-    /// A line that counts units of `bits` bits.
+    /// A line for units of `bits` bits.
     pub fn new(bits: u64, rate: LaneRate, clock: LinkClock, lanes: u8) -> Self {
         let mut line = Self {
             bits,
@@ -37,7 +37,7 @@ impl LineClock {
         line
     }
 
-    /// Fewer lanes make a slower line.
+    /// Changes the lanes: fewer make a slower line.
     pub fn set_lanes(&mut self, lanes: u8) {
         let lanes = lanes.count_ones();
         self.phit = match self.clock {
@@ -59,13 +59,13 @@ impl LineClock {
         self.is_paced().then(|| self.phit.times(phits))
     }
 
-    /// Whether the line must be told that phits are waiting, so that their time starts to run.
+    /// Whether [`Self::sent`] must be called once phits wait, so that their time starts to run.
     #[inline]
     pub fn is_idle(&self) -> bool {
         !self.busy
     }
 
-    /// Of `waiting` phits, how many have gone over the lanes by `now`.
+    /// How many of `waiting` phits have crossed the lanes by `now`.
     pub fn sent(&mut self, waiting: u64, now: Time) -> u64 {
         if !self.is_paced() {
             return waiting;
@@ -90,13 +90,13 @@ impl LineClock {
         self.busy = phits < waiting;
     }
 
-    /// Nothing is left to be sent at `now`: time that has passed is not saved up.
+    /// Nothing is left to send at `now`: idle time is not saved up.
     #[inline]
     pub fn catch_up(&mut self, now: Time) {
         self.free_at = self.free_at.max(now);
     }
 
-    /// When `phits` more will have gone over the lanes.
+    /// When `phits` more will have crossed the lanes.
     #[inline]
     pub fn sent_at(&self, phits: u64) -> Time {
         self.free_at + self.phit.times(phits)

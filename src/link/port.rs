@@ -1,30 +1,30 @@
-//! A port's link end together with its receive buffer: what routers and network interfaces own.
+//! A port's link end with its receive buffer, as routers and NICs own it.
 
 use core::fmt::Debug;
 
 use super::event::LinkEvent;
 use crate::time::{Duration, Time};
 
-/// What a link did to a virtual channel of its receive buffer.
+/// A change to a virtual channel of a receive buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// That many phits or flits were added, perhaps after others had been taken back.
+    /// This many phits or flits were added, perhaps after others had been withdrawn.
     Arrived(u32),
-    /// Nothing was added, but what was seen at the front was taken back or replaced.
+    /// Nothing was added, but the front was withdrawn or replaced.
     Front,
 }
 
-/// A port's receive buffer, whatever the link carries: written by the link control block, read by
-/// the port's owner. Virtual channels are numbered from 0.
+/// A port's receive buffer: written by the link control block, read by the port's owner. Virtual
+/// channels are numbered from 0.
 pub trait ReceiveBuffer: Debug + Send {
-    /// Calls `tell` with what became of each virtual channel since the last call. One that does not
-    /// want to know need not ask, and a buffer of whole packets need not say.
+    /// Calls `tell` with the changes of each virtual channel since the last call. Owners need not
+    /// call it, and buffers of whole packets need not implement it.
     fn take_changes(&mut self, tell: impl FnMut(usize, Change)) {
         let _ = tell;
     }
 
-    /// Calls `tell` with the number of phits or flits that were read out of each virtual channel
-    /// and whose space the peer may be told of, and has not been told of before.
+    /// Calls `tell` with the number of phits or flits read from each virtual channel since the last
+    /// call, as far as their space may be returned to the peer.
     fn take_freed(&mut self, tell: impl FnMut(usize, u32));
 
     /// Phits or flits in the buffer, of all virtual channels.
@@ -34,63 +34,63 @@ pub trait ReceiveBuffer: Debug + Send {
     fn queued_of(&self, vc: usize) -> u64;
 }
 
-/// A link control block, whatever the link carries: what the owner of a port needs of it beyond
-/// sending. The ends of the machines describe their calls and the order of them.
+/// A link control block as the owner of a port uses it, sending aside. Each machine's end documents
+/// its calls and their order.
 pub trait LinkControlBlock: Debug + Sized {
-    /// What an end is made from.
+    /// Configuration of an end.
     type Config;
-    /// Where received packets go.
+    /// Buffer for received packets.
     type Input: ReceiveBuffer;
 
     /// One end in training and its empty receive buffer.
     fn new(config: Self::Config, now: Time) -> (Self, Self::Input);
-    /// Takes in the bytes of one link frame, whatever they are. What it carries goes into `input`;
-    /// what cannot be used is dropped and counted by reason.
+    /// Takes the bytes of one link frame, valid or not. Its payload goes into `input`; what is
+    /// unusable is dropped and counted by reason.
     ///
     /// # Panics
     /// If `now` is earlier than in an earlier call.
     fn handle_frame(&mut self, now: Time, bytes: &[u8], input: &mut Self::Input);
-    /// Whether another piece of the last frame can be taken in now that the owner has processed the
+    /// Whether the last frame has another piece, to be taken once the owner has processed the
     /// pieces so far.
     #[inline]
     fn has_more(&self) -> bool {
         false
     }
-    /// Takes in the next piece of the last frame.
+    /// Takes the next piece of the last frame.
     #[inline]
     fn take_more(&mut self, now: Time, input: &mut Self::Input) {
         let _ = (now, input);
     }
-    /// Expires the deadlines that [`next_wakeup`](Self::next_wakeup) names. Calling it early does
+    /// Expires the deadlines that [`next_wakeup`](Self::next_wakeup) names. An early call does
     /// nothing.
     ///
     /// # Panics
     /// If `now` is earlier than in an earlier call.
     fn handle_timers(&mut self, now: Time, input: &mut Self::Input);
-    /// The process stood still for `span`, which ended at `now` and is not contained in it. The
-    /// peer may have stood still too, and may go on later.
+    /// The process stood still for `span`, which ended at `now` but is not counted in it. The peer
+    /// may have stood still too, and may resume later.
     fn stood_still(&mut self, now: Time, span: Duration);
-    /// When [`handle_timers`](Self::handle_timers) or [`poll_frame`](Self::poll_frame) should be
-    /// called if nothing happens before; [`Time::NEVER`] if that is not needed. May lie in the past.
+    /// When to call [`handle_timers`](Self::handle_timers) or [`poll_frame`](Self::poll_frame) if
+    /// nothing happens before; [`Time::NEVER`] if never. May be in the past.
     fn next_wakeup(&self) -> Time;
     /// Whether [`poll_frame`](Self::poll_frame) has something to send.
     fn wants_to_send(&self, now: Time) -> bool;
-    /// Writes the next frame into `buf`, whose length is the limit of the link, and returns its
-    /// length. A buffer without room for the least frame gets nothing.
+    /// Writes the next frame into `buf`, whose length is the link's limit, and returns its length.
+    /// A buffer too small for any frame gets nothing.
     ///
     /// # Panics
     /// If `now` is earlier than in an earlier call.
     fn poll_frame(&mut self, now: Time, buf: &mut [u8]) -> Option<usize>;
     /// The next event, oldest first.
     fn poll_event(&mut self) -> Option<LinkEvent>;
-    /// `freed` phits or flits of `vc` have left the receive buffer.
+    /// `freed` phits or flits of `vc` left the receive buffer.
     ///
     /// # Panics
     /// If more than was received, where the end counts that.
     fn vc_freed(&mut self, vc: usize, freed: u32);
-    /// Takes the link down until [`link_up`](Self::link_up); the peer is told.
+    /// Takes the link down until [`link_up`](Self::link_up) and tells the peer.
     fn link_down(&mut self, now: Time, input: &mut Self::Input);
-    /// Brings a link up again that was taken down by command or lost its last lane: channel
+    /// Brings up a link that was taken down by command or lost its last lane: channel
     /// initialisation with all lanes, under a new epoch.
     fn link_up(&mut self, now: Time);
 }
@@ -98,11 +98,10 @@ pub trait LinkControlBlock: Debug + Sized {
 /// A link end and its receive buffer.
 ///
 /// Call order: [`handle_frame`](Self::handle_frame), [`handle_timers`](Self::handle_timers) and
-/// commands to both [`parts`](Self::parts_mut) as things happen, after each of which
-/// [`take_changes`](Self::take_changes) says what came in; after reading from
-/// [`input_mut`](Self::input_mut), [`give_back`](Self::give_back) lets the peer have the space;
-/// then [`poll_frame`](Self::poll_frame) and [`poll_event`](Self::poll_event) until each answers
-/// `None`.
+/// commands to both [`parts`](Self::parts_mut) as things happen, each followed by
+/// [`take_changes`](Self::take_changes) for what arrived; after reading from
+/// [`input_mut`](Self::input_mut), [`give_back`](Self::give_back) to return the space; then
+/// [`poll_frame`](Self::poll_frame) and [`poll_event`](Self::poll_event) until each returns `None`.
 #[derive(Debug)]
 pub struct LinkPort<E: LinkControlBlock> {
     end: E,
@@ -134,13 +133,13 @@ impl<E: LinkControlBlock> LinkPort<E> {
         &self.input
     }
 
-    /// The receive buffer, to be read from.
+    /// The receive buffer, for reading.
     #[inline]
     pub fn input_mut(&mut self) -> &mut E::Input {
         &mut self.input
     }
 
-    /// Takes in the bytes of one link frame, whatever they are.
+    /// Takes the bytes of one link frame, valid or not.
     #[inline]
     pub fn handle_frame(&mut self, now: Time, bytes: &[u8]) {
         self.end.handle_frame(now, bytes, &mut self.input);
@@ -163,27 +162,27 @@ impl<E: LinkControlBlock> LinkPort<E> {
         self.end.stood_still(now, span);
     }
 
-    /// The link control block and the receive buffer, for what acts on both: faults, for instance.
+    /// The link control block and the receive buffer, for calls that act on both, such as faults.
     #[inline]
     pub fn parts_mut(&mut self) -> (&mut E, &mut E::Input) {
         (&mut self.end, &mut self.input)
     }
 
-    /// Calls `tell` with what the link has done to each virtual channel of the receive buffer since
-    /// the last call. An owner that looks at the buffer itself need not ask.
+    /// Calls `tell` with the changes of each virtual channel of the receive buffer since the last
+    /// call. An owner that inspects the buffer need not call it.
     #[inline]
     pub fn take_changes(&mut self, tell: impl FnMut(usize, Change)) {
         self.input.take_changes(tell);
     }
 
-    /// Gives the space of what was read from the receive buffer back to the peer.
+    /// Returns the space of what was read from the receive buffer to the peer.
     #[inline]
     pub fn give_back(&mut self) {
         let Self { end, input } = self;
         input.take_freed(|vc, freed| end.vc_freed(vc, freed));
     }
 
-    /// When the link wants [`handle_timers`](Self::handle_timers) called; [`Time::NEVER`] if not.
+    /// When to call [`handle_timers`](Self::handle_timers); [`Time::NEVER`] if never.
     #[inline]
     pub fn next_wakeup(&self) -> Time {
         self.end.next_wakeup()
@@ -195,8 +194,7 @@ impl<E: LinkControlBlock> LinkPort<E> {
         self.end.wants_to_send(now)
     }
 
-    /// Writes the next frame into `buf`, whose length is the limit of the link, and returns its
-    /// length.
+    /// Writes the next frame into `buf`, whose length is the link's limit, and returns its length.
     #[inline]
     pub fn poll_frame(&mut self, now: Time, buf: &mut [u8]) -> Option<usize> {
         self.end.poll_frame(now, buf)

@@ -1,21 +1,20 @@
-//! A link profile as it is where it is used: between processes, or behind a clock that dilates
-//! time.
+//! Link profiles as adapted to their use: between processes, or behind a dilated clock.
 
 use super::config::{LinkClock, LinkProfile};
 use crate::time::Duration;
 
-/// Between processes an acknowledgement waits so long for a frame to ride on: a frame of its own
-/// wakes two of them, and in labs of many an operation takes most of a millisecond. Shorter than the
-/// time after which the peer asks, a quarter of the shortest retry time-out.
+/// How long an acknowledgement between processes waits to be piggybacked: a separate frame wakes
+/// two of them, and in large labs an operation takes most of a millisecond. Shorter than the peer's
+/// probe timeout, a quarter of the shortest retry timeout.
 const ACK_DELAY: Duration = Duration::from_us(900);
 
 impl LinkProfile {
-    /// The profile for links between processes: its depths, and times of the driver of which none
-    /// is shorter than [`Self::live`] has it.
+    /// The profile for links between processes: the same depths, and times in driver time, none
+    /// shorter than in [`Self::live`].
     ///
-    /// The paper's times belong to round trips of 100 ns. Two ends that expect an answer within
-    /// microseconds over a wire that takes a hundred of them ask again long before it can be there,
-    /// and what they send over and over keeps everybody from what was sent once.
+    /// The chip's times are for round trips of 100 ns. Two ends that expect an answer within
+    /// microseconds over a wire that takes a hundred of them ask again long before it can arrive,
+    /// and their resends crowd out everything else.
     #[must_use]
     pub fn over_real_wires(&self, clock: LinkClock) -> Self {
         let live = Self::live();
@@ -36,9 +35,9 @@ impl LinkProfile {
         }
     }
 
-    /// The profile with the patience that a topology names, in ms and 0 for never, with peers
-    /// behind real wires. These are the wire's times, which no dilation stretches. In virtual time
-    /// nothing is silent but by command, and what is idle sleeps.
+    /// The profile with a topology's `give_up_ms` and `silence_ms` (0: never), if peers are behind
+    /// real wires; these are wire times, which no dilation stretches. In virtual time both are off:
+    /// only commands silence a link, and idle links sleep.
     #[must_use]
     pub(crate) fn patient(self, real_wires: bool, give_up_ms: u64, silence_ms: u64) -> Self {
         let time = |ms: u64| (real_wires && ms > 0).then_some(Duration::from_ms(ms));
@@ -54,8 +53,7 @@ impl LinkProfile {
         }
     }
 
-    /// The profile with its times as the driver's clock sees them: emulated time multiplied by
-    /// `factor`.
+    /// The profile in driver time: emulated times multiplied by `factor`.
     #[must_use]
     pub(crate) fn dilated(&self, factor: u64) -> Self {
         if !self.emulated_time {

@@ -1,14 +1,14 @@
-//! How long to wait for a frame that is missing before it counts as lost.
+//! How long a missing frame may be late before it counts as lost.
 
 use crate::time::Duration;
 
-/// How long a gap may be a frame that is only late.
+/// How long a gap may be a late frame.
 ///
-/// Learnt from what this link does, like the reordering window of RACK (RFC 8985): a gap that
-/// filled by itself shows how late frames get; one that was declared a loss although the frame came
-/// shows that the hold is too short; true losses let it shrink.
+/// Learnt per link, like the reordering window of RACK (RFC 8985): a gap that fills without a
+/// resend shows how late frames get; a frame that arrives after its gap was declared lost shows
+/// that the hold is too short; true losses shrink it.
 #[derive(Clone, Debug)]
-pub(crate) struct ReorderHold {
+pub struct ReorderHold {
     hold: Duration,
     least: Duration,
     most: Duration,
@@ -32,36 +32,34 @@ impl ReorderHold {
         self.hold = Duration::from_ps(ps).max(self.least).min(self.most);
     }
 
-    /// A gap filled by itself after `extent`, and another one is open.
+    /// A gap filled without a resend after `extent`, and another is open.
     pub fn at_least(&mut self, extent: Duration) {
         let hold = self.hold.as_ps();
         self.set(with_margin(extent).max(hold));
     }
 
-    /// A gap filled by itself after `extent`, and nothing is missing any more.
+    /// A gap filled without a resend after `extent`, and no other is open.
     pub fn filled(&mut self, extent: Duration) {
         let hold = self.hold.as_ps();
         self.set(with_margin(extent).max(hold - hold / 64));
     }
 
-    /// A gap was declared a loss, but the missing frame came `extent` after the gap had shown and
-    /// before a copy of it could: so it is less than the hold and a round trip, and certain. The
-    /// next one may be later still, and to be wrong costs a window of packets: twice as long at
-    /// once.
+    /// A gap was declared lost, but its frame arrived `extent` after the gap showed and before a
+    /// resend could: so `extent` is certain, and less than the hold plus a round trip. The next
+    /// frame may be later still, and a wrong guess costs a window of packets: double at once.
     pub fn late(&mut self, extent: Duration) {
         let hold = self.hold.as_ps();
         self.set(extent.as_ps().saturating_mul(2).max(hold));
     }
 
-    /// A gap was declared a loss, but the missing frame came `extent` after the gap had shown. At
-    /// most quadruples the hold, so that a duplicated retransmission, which looks the same, does
-    /// little.
+    /// A gap was declared lost, but its frame arrived `extent` after the gap showed. At most
+    /// quadruples the hold, since a duplicate of a resend looks the same.
     pub fn too_short(&mut self, extent: Duration) {
         let hold = self.hold.as_ps();
         self.set(with_margin(extent).clamp(hold, hold.saturating_mul(4)));
     }
 
-    /// A gap was a loss.
+    /// A gap was a true loss.
     pub fn lost(&mut self) {
         let hold = self.hold.as_ps();
         self.set(hold - hold / 8);

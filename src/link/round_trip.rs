@@ -1,4 +1,4 @@
-//! How long the way there and back takes, and how long to wait before trying again.
+//! Round-trip estimate, and the timeouts derived from it.
 
 use crate::time::Duration;
 
@@ -11,9 +11,8 @@ pub struct Seen {
     pub samples: u64,
 }
 
-/// Round-trip estimate after Jacobson ("Congestion Avoidance and Control", 1988), with the
-/// time-outs derived from it. The paper gives no time-outs: its links are a cable long, ours may
-/// pass through anything.
+/// Round-trip estimate after Jacobson ("Congestion Avoidance and Control", 1988), with the timeouts
+/// derived from it. The BlackWidow paper gives none: its links are one cable long, ours any path.
 #[derive(Clone, Debug)]
 pub struct RoundTrip {
     smoothed_ps: u64,
@@ -26,7 +25,7 @@ pub struct RoundTrip {
 }
 
 impl RoundTrip {
-    /// Nothing known; time-outs start at `least`, and doublings end at `most`.
+    /// Nothing measured; timeouts start at `least`, and doubling ends at `most`.
     pub fn new(least: Duration, most: Duration) -> Self {
         Self {
             smoothed_ps: 0,
@@ -39,7 +38,7 @@ impl RoundTrip {
         }
     }
 
-    /// Takes in a measurement; what was doubled is single again.
+    /// Adds a measurement and undoes all doublings.
     pub fn sample(&mut self, round_trip: Duration) {
         let sample = round_trip.as_ps().max(1);
         self.doublings = 0;
@@ -53,8 +52,7 @@ impl RoundTrip {
         let error = sample.abs_diff(self.smoothed_ps);
         self.deviation_ps = self.deviation_ps - self.deviation_ps / 4 + error / 4;
         self.smoothed_ps = self.smoothed_ps - self.smoothed_ps / 8 + sample / 8;
-        // A path may become longer: the shortest drifts up towards the mean when nothing confirms
-        // it.
+        // A path may get longer: without confirmation, the shortest drifts up towards the mean.
         let drift = self.smoothed_ps.saturating_sub(self.shortest_ps) / 256;
         self.shortest_ps = sample.min(self.shortest_ps + drift);
     }
@@ -72,7 +70,7 @@ impl RoundTrip {
         }
     }
 
-    /// Mean plus four deviations, once measured, without the shortest time-out as a bound.
+    /// Mean plus four deviations, once measured, without the lower bound of timeouts.
     pub fn measured(&self) -> Option<Duration> {
         let ps = self
             .smoothed_ps
@@ -80,7 +78,7 @@ impl RoundTrip {
         (self.smoothed_ps != 0).then(|| Duration::from_ps(ps))
     }
 
-    /// About the shortest round trip measured; zero when none was.
+    /// Roughly the shortest round trip measured; zero before the first.
     pub fn shortest(&self) -> Duration {
         Duration::from_ps(self.shortest_ps)
     }
@@ -92,22 +90,22 @@ impl RoundTrip {
         self.least.max(Duration::from_ps(ps))
     }
 
-    /// Time after which what was sent counts as lost: mean plus four deviations, doubled with every
-    /// failure. Doublings end at the longest time-out, which bounds them but not the measurement.
+    /// Time after which unacknowledged data counts as lost: mean plus four deviations, doubled with
+    /// every failure. The longest timeout bounds the doubling, not the measurement.
     pub fn timeout(&self) -> Duration {
         let base = self.base();
         base.times(1 << self.doublings).min(self.most.max(base))
     }
 
-    /// Time-out of the `try_number`-th try to ask a peer that owes nothing but credits: its silence
-    /// says nothing about the round trip.
+    /// Timeout of the `try_number`-th probe of a peer that owes only credits: its silence says
+    /// nothing about the round trip.
     pub fn credit_timeout(&self, try_number: u32) -> Duration {
         let base = self.base();
         base.times(1 << try_number.min(32)).min(self.most.max(base))
     }
 
-    /// Time after which it is worth asking the peer what it has: two round trips, and never later
-    /// than the time-out.
+    /// Time after which to probe the peer: two round trips, at least a quarter of the shortest
+    /// timeout, at most the timeout.
     pub fn probe_timeout(&self) -> Duration {
         let patience = Duration::from_ps(self.smoothed_ps.saturating_mul(2));
         patience
@@ -115,9 +113,8 @@ impl RoundTrip {
             .min(self.timeout())
     }
 
-    /// The time-out expired. Stays until something is measured, because a time-out that is too
-    /// short makes every packet be sent twice, and then nothing can be measured (Karn and
-    /// Partridge, 1987).
+    /// The timeout expired: doubles it until the next measurement. One that is too short makes
+    /// every packet be resent, and resent packets cannot be measured (Karn and Partridge, 1987).
     pub fn back_off(&mut self) {
         if self.timeout() < self.most {
             self.doublings += 1;

@@ -1,4 +1,4 @@
-//! What a frame means for the session of a link end: whose it is, and what follows.
+//! Sessions of a link end: which frames belong to one, and what follows from them.
 
 use core::fmt::Debug;
 
@@ -17,33 +17,32 @@ use super::status::EndStatus;
 use super::training::{Offer, Refusal, judge};
 use crate::time::Time;
 
-/// The session of a link end, whatever the link carries: each kind of link control block says what
-/// its halves do when a session begins and ends and when lanes change, and gets the rest.
+/// The session of a link end. Each kind of link control block says what its halves do when a
+/// session begins or ends and when lanes change; the rest is provided.
 ///
-/// Whatever has a session is a [`LinkControlBlock`](super::LinkControlBlock): the calls are the same
-/// for all of them.
+/// Whatever implements this is a [`LinkControlBlock`](super::LinkControlBlock).
 pub trait Session: EndStatus + Debug + Sized {
-    /// What an end is made from.
+    /// Configuration of an end.
     type Config;
-    /// Where received packets go.
+    /// Buffer for received packets.
     type Input: ReceiveBuffer;
 
-    /// Fewest bytes that a frame may need.
+    /// Length of the shortest frame, in bytes.
     const MIN_FRAME_BYTES: usize;
 
     /// One end in training and its empty receive buffer.
     fn made(config: Self::Config, now: Time) -> (Self, Self::Input);
-    /// [`EndStatus::parts`], to be changed.
+    /// [`EndStatus::parts`], mutable.
     fn parts_mut(&mut self) -> (&mut Common, &mut Outgoing, &mut LaneWatch);
-    /// Whether frames are heard at all now.
+    /// Whether the end receives frames now.
     fn hears(&mut self, now: Time) -> bool {
         let _ = now;
         true
     }
-    /// A frame that is no training frame.
+    /// Handles a frame other than a training frame.
     ///
     /// # Errors
-    /// It is none of this kind of link.
+    /// If it is not a frame of this kind of link.
     fn on_frame(
         &mut self,
         now: Time,
@@ -64,44 +63,44 @@ pub trait Session: EndStatus + Debug + Sized {
     fn receive_timers(&mut self, now: Time, input: &mut Self::Input) {
         let _ = (now, input);
     }
-    /// The same of the sending half.
+    /// Expires deadlines of the sending half while data flows.
     fn transmit_timers(&mut self, now: Time);
     /// Whether there is something to send while data flows.
     fn has_to_send(&self, now: Time) -> bool;
-    /// The next frame while data flows, if there is something to send: its length, and whether it
-    /// carries data.
+    /// Writes the next frame while data flows, if any. Returns its length, and whether it carries
+    /// data.
     fn emit(&mut self, now: Time, buf: &mut [u8]) -> Option<(usize, bool)>;
-    /// `freed` phits or flits of `vc`, more than none, have left the receive buffer.
+    /// `freed` phits or flits of `vc`, at least one, left the receive buffer.
     fn freed(&mut self, vc: usize, freed: u32);
-    /// Transmits on `lanes` only: sends again what is under way, and soon a frame to show them.
+    /// Transmits on `lanes` only: resends what is in flight, and soon sends a frame to show them.
     fn send_on(&mut self, lanes: u8, now: Time);
-    /// A training frame that was asked for arrived while data flows.
+    /// A requested training frame arrived while data flows.
     fn was_trained(&mut self, training: &Training) {
         let _ = training;
     }
-    /// A lane was given up: what was sent on all of them is worthless.
+    /// A receive lane was given up: what was sent on the old lanes is worthless.
     fn lanes_changed(&mut self, input: &mut Self::Input);
     /// Starts a session on the terms that both ends offered.
     fn begin(&mut self, offer: &Offer, now: Time, input: &mut Self::Input);
-    /// When something of what this kind of link carries is due while data flows.
+    /// The next deadline of this kind of link while data flows.
     fn own_deadline(&self) -> Time;
-    /// Ends the session: what is open is closed, what is not acknowledged is discarded. Returns the
-    /// number of packets discarded.
+    /// Ends the session: closes open packets and discards unacknowledged ones. Returns how many
+    /// were discarded.
     fn end(&mut self, input: &mut Self::Input) -> u64;
 
-    /// [`EndStatus::link`], to be changed.
+    /// [`EndStatus::link`], mutable.
     #[inline]
     fn common(&mut self) -> &mut Common {
         self.parts_mut().0
     }
 
-    /// [`EndStatus::sending`], to be changed.
+    /// [`EndStatus::sending`], mutable.
     #[inline]
     fn outgoing(&mut self) -> &mut Outgoing {
         self.parts_mut().1
     }
 
-    /// The lanes received on.
+    /// The watch over the receive lanes.
     #[inline]
     fn lane_watch(&mut self) -> &mut LaneWatch {
         self.parts_mut().2
@@ -112,7 +111,7 @@ pub trait Session: EndStatus + Debug + Sized {
         self.sending().round_trip.seen()
     }
 
-    /// The lanes that the peer is told to transmit on.
+    /// The lanes that we ask the peer to transmit on.
     fn wanted_lanes(&self) -> u8 {
         match self.link().state {
             LinkState::Active | LinkState::Dead => self.rx_lanes(),
@@ -120,12 +119,12 @@ pub trait Session: EndStatus + Debug + Sized {
         }
     }
 
-    /// Lanes of a direction that may be given up before the link dies instead.
+    /// Lanes that a direction may lose before the link dies.
     fn max_degrades(&self) -> u32 {
         LANES as u32 - 1
     }
 
-    /// Looks at the lanes in a training frame, which came after `frames` that could not be read.
+    /// Inspects the lanes in a training frame that came after `frames` unreadable ones.
     fn inspect_lanes(&mut self, training: &Training, frames: u32) {
         self.was_trained(training);
         let (link, _, lanes) = self.parts_mut();
@@ -145,18 +144,18 @@ pub trait Session: EndStatus + Debug + Sized {
                 link.counters.drop_wrong_epoch += 1;
                 let next = link.handshake.next_epoch();
                 if header.tx_epoch == theirs {
-                    // The peer speaks to another of us: let it find out.
+                    // The peer addresses another incarnation of us: let it find out.
                     link.handshake.answer(true);
                 } else if header.rx_epoch == ours || header.rx_epoch == next {
                     link.handshake.challenge(header.tx_epoch);
                 } else {
-                    return false; // Not of this session in any way.
+                    return false; // Unrelated to this session.
                 }
                 self.unusable(now);
                 false
             }
             LinkState::Training if same && link.handshake.agreed() => {
-                // Our last word to the peer arrived; its answer was lost or overtaken.
+                // Our last training frame arrived; the peer's answer was lost or overtaken.
                 self.become_active(now, input);
                 true
             }
@@ -166,7 +165,7 @@ pub trait Session: EndStatus + Debug + Sized {
             }
             LinkState::Disabled => {
                 link.counters.drop_not_active += 1;
-                // A peer that believes in a session with an end that is down has to hear of it.
+                // Tell a peer that still believes in a session that this end is down.
                 link.handshake.answer_to(header.tx_epoch, false);
                 false
             }
@@ -196,7 +195,7 @@ pub trait Session: EndStatus + Debug + Sized {
         may_come
     }
 
-    /// All that a data frame on `lanes` says can be the peer's.
+    /// A data frame on `lanes` is plausible: settles on these lanes.
     fn believes(&mut self, lanes: u8) {
         self.lane_watch().settle(lanes);
         if self.common().asks_for_lanes {
@@ -204,7 +203,7 @@ pub trait Session: EndStatus + Debug + Sized {
         }
     }
 
-    /// Expires what does not depend on what the link carries. Whether the session goes on.
+    /// Expires the deadlines that all links share. Returns whether the session goes on.
     fn expire(&mut self, now: Time, input: &mut Self::Input) -> bool {
         let owed_since = self.sending().owed_since;
         let link = self.common();
@@ -221,7 +220,7 @@ pub trait Session: EndStatus + Debug + Sized {
         self.common().state == LinkState::Active
     }
 
-    /// A frame of data was accepted; `missing` was asked for again and has not come.
+    /// A data frame was accepted; `missing`, if any, was requested again and has not arrived.
     #[inline]
     fn accepted(&mut self, missing: Option<u64>, now: Time) {
         let owed_since = self.sending().owed_since;
@@ -232,13 +231,13 @@ pub trait Session: EndStatus + Debug + Sized {
         }
     }
 
-    /// A frame that may be the peer's cannot be used.
+    /// An unusable frame arrived that may be the peer's.
     fn unusable(&mut self, now: Time) {
         let round_trip = self.round_trip_seen();
         self.common().liveness.unusable(now, round_trip);
     }
 
-    /// A frame from long before came, or what counts as one.
+    /// A frame arrived that is old, or counts as old.
     fn stale(&mut self, now: Time) {
         let round_trip = self.round_trip_seen();
         let link = self.common();
@@ -246,7 +245,7 @@ pub trait Session: EndStatus + Debug + Sized {
         link.liveness.stale(now, round_trip);
     }
 
-    /// A frame came on other lanes than this end receives on.
+    /// A frame arrived on other lanes than our receive lanes.
     fn on_wrong_lanes(&mut self, lanes: u8, now: Time) {
         let round_trip = self.round_trip_seen();
         let is_old = self.lane_watch().may_be_old(lanes);
@@ -260,8 +259,7 @@ pub trait Session: EndStatus + Debug + Sized {
         }
     }
 
-    /// Asks a silent peer for a sign of life, tells that it gives none, and gives up a session of
-    /// which no frame can be used.
+    /// Probes a quiet peer, reports its silence, and ends a session in which no frame is usable.
     fn watch_peer(&mut self, now: Time, input: &mut Self::Input) {
         while self.common().state == LinkState::Active
             && let Some(due) = self.common().liveness.expire(now)
@@ -272,9 +270,9 @@ pub trait Session: EndStatus + Debug + Sized {
                     let round_trip = self.round_trip_seen();
                     self.common().liveness.measured(round_trip);
                     if unreadable {
-                        self.common().doubt_lanes(); // Perhaps a lane has gone.
+                        self.common().doubt_lanes(); // A lane may have failed.
                     }
-                    // A sign of life; from now on the peer owes it.
+                    // From now on the peer owes an answer.
                     let out = self.outgoing();
                     out.wants_probe = true;
                     out.owed_since = out.owed_since.min(now);
@@ -299,8 +297,7 @@ pub trait Session: EndStatus + Debug + Sized {
         }
     }
 
-    /// Tells that the peer acknowledges nothing of what it has been sent since `owed_since`,
-    /// although it is heard.
+    /// Reports a stall: the peer is heard, but has acknowledged nothing since `owed_since`.
     fn watch_progress(&mut self, owed_since: Time, now: Time) {
         let link = self.common();
         if link.liveness.look_for_stall(owed_since, now) {
@@ -318,7 +315,7 @@ pub trait Session: EndStatus + Debug + Sized {
         }
     }
 
-    /// Nothing has been acknowledged since `owed_since`, and that is too long.
+    /// Ends the session: nothing has been acknowledged since `owed_since`, for too long.
     fn give_up(&mut self, owed_since: Time, now: Time, input: &mut Self::Input) {
         let link = self.common();
         let told = link.liveness.is_stalled();
@@ -336,7 +333,7 @@ pub trait Session: EndStatus + Debug + Sized {
         self.leave_active(LinkState::Training, why, now, input);
     }
 
-    /// A training frame whose form is right.
+    /// Handles a well-formed training frame.
     fn on_training(&mut self, now: Time, training: &Training, input: &mut Self::Input) {
         let link = self.common();
         if let Err(refusal) = judge(&link.config, link.handshake.terms(), training) {
@@ -362,7 +359,7 @@ pub trait Session: EndStatus + Debug + Sized {
         }
     }
 
-    /// The frame of a peer that cannot be right. While data flows, a stray frame changes nothing.
+    /// Refuses a frame from the wrong peer. While data flows, a stray frame changes nothing.
     fn refuse(&mut self, refusal: Refusal) {
         let link = self.common();
         let counters = &mut link.counters;
@@ -389,7 +386,7 @@ pub trait Session: EndStatus + Debug + Sized {
     fn train(&mut self, now: Time, training: &Training, input: &mut Self::Input) {
         let peer_state = LinkState::from_code(training.state);
         if peer_state == LinkState::Disabled || peer_state == LinkState::Dead {
-            return; // It will come again under another epoch.
+            return; // It will come back under another epoch.
         }
         let header = &training.header;
         let link = self.common();
@@ -417,7 +414,7 @@ pub trait Session: EndStatus + Debug + Sized {
         let link = self.common();
         if header.tx_epoch != link.handshake.peer_epoch {
             if header.rx_epoch == link.handshake.next_epoch() {
-                // It answered our challenge, so it is alive and the old incarnation is not.
+                // It answered our challenge: it is alive, and the old incarnation is not.
                 let why = match peer_state {
                     LinkState::Disabled => DownReason::PeerDown,
                     _ => DownReason::PeerRestarted,
@@ -430,7 +427,7 @@ pub trait Session: EndStatus + Debug + Sized {
             return;
         }
         if header.rx_epoch != link.handshake.epoch {
-            // The peer is not sure of us.
+            // The peer does not know our epoch.
             link.handshake.answer(true);
             return;
         }
@@ -453,7 +450,7 @@ pub trait Session: EndStatus + Debug + Sized {
         }
     }
 
-    /// The peer of a session that lost its last lane.
+    /// Handles a training frame after the last lane was lost.
     fn train_while_dead(&mut self, now: Time, training: &Training) {
         let header = &training.header;
         let link = self.common();
@@ -462,7 +459,7 @@ pub trait Session: EndStatus + Debug + Sized {
             LinkState::Active if same_peer || header.rx_epoch == 0 => {
                 link.handshake.answer_to(header.tx_epoch, false);
             }
-            // Another incarnation trains all lanes anew, or believes that it has.
+            // Another incarnation trains all lanes, or believes that it has.
             LinkState::Training | LinkState::Refused | LinkState::Active if !same_peer => {
                 self.revive(now);
             }
@@ -470,16 +467,16 @@ pub trait Session: EndStatus + Debug + Sized {
         }
     }
 
-    /// An end without lanes trains all of them anew.
+    /// Retrains all lanes of an end that lost them.
     fn revive(&mut self, now: Time) {
         let link = self.common();
         link.state.go(LinkState::Training);
         link.handshake.restart(now);
     }
 
-    /// The peer receives on `wanted` only. Which lanes go is the receiver's decision alone, and as
-    /// it only ever gives them up, an old frame asks for no fewer than a new one. Whoever asks for
-    /// more than we send on is an old frame, too - or we believed a frame that was not the peer's.
+    /// The peer receives on `wanted` only. The receiver alone decides which lanes go, and it only
+    /// gives them up, so an old frame asks for no fewer than a new one. A request for more lanes
+    /// than we use is also stale, unless we accepted a forged frame.
     fn obey_lanes(&mut self, wanted: u8, peer_state: LinkState, now: Time) {
         if peer_state != LinkState::Active {
             return;
@@ -487,7 +484,7 @@ pub trait Session: EndStatus + Debug + Sized {
         let ours = self.tx_lanes();
         let wanted = wanted & self.common().session_lanes;
         if wanted == 0 {
-            // An end that receives on no lane of ours is dead, and says so.
+            // An end that receives on none of our lanes is dead and says so.
             self.common().counters.drop_wrong_lanes += 1;
             return;
         }
@@ -510,7 +507,7 @@ pub trait Session: EndStatus + Debug + Sized {
             .report(LinkEvent::PeerDegraded { left: lanes });
     }
 
-    /// Retries were charged: does a lane have to go (paper, section 7.7)?
+    /// Retries were charged: gives up a lane above the threshold (BlackWidow sec. 7.7).
     fn judge_lanes(&mut self, now: Time, input: &mut Self::Input) {
         if self.common().state != LinkState::Active {
             return;
@@ -532,8 +529,8 @@ pub trait Session: EndStatus + Debug + Sized {
         self.common().ask_for_lanes(now);
     }
 
-    /// No lane is left in one direction: `link_active` is deasserted. The paper says "all the lanes
-    /// in the link" (section 7.7); one direction is our reading.
+    /// No lane is left in one direction: deasserts `link_active`. BlackWidow sec. 7.7 says "all the
+    /// lanes in the link"; one direction is our reading.
     fn die(&mut self, now: Time, input: &mut Self::Input) {
         self.leave_active(LinkState::Dead, DownReason::NoLanes, now, input);
         let handshake = &mut self.common().handshake;
@@ -561,7 +558,7 @@ pub trait Session: EndStatus + Debug + Sized {
         });
     }
 
-    /// Deasserts `link_active`: what is open is closed, what is not acknowledged is discarded.
+    /// Deasserts `link_active`: closes open packets and discards unacknowledged ones.
     fn leave_active(&mut self, to: LinkState, why: DownReason, now: Time, input: &mut Self::Input) {
         let discarded_packets = self.end(input);
         let link = self.common();

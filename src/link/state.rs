@@ -1,4 +1,4 @@
-//! The one place where a link end changes state.
+//! State transitions of a link end: all of them go through here.
 
 use super::event::LinkState;
 
@@ -6,25 +6,25 @@ use super::event::LinkState;
 const fn allowed(from: LinkState, to: LinkState) -> bool {
     use LinkState::{Active, Dead, Disabled, Refused, Training};
     match (from, to) {
-        // A command takes a link down from anywhere, and only a command brings it back.
+        // A command takes a link down from any state, and only a command brings it back.
         (Training | Refused | Active | Dead, Disabled) | (Disabled, Training) => true,
-        // The wrong peer may leave and the right one come.
+        // The right peer may replace a wrong one.
         (Training, Refused) | (Refused, Training) => true,
         (Training, Active) => true,
         // The peer restarted, went down or fell silent.
         (Active, Training) => true,
         (Active, Dead) => true,
-        // A new incarnation of the peer trains all lanes anew.
+        // A new incarnation of the peer retrains all lanes.
         (Dead, Training) => true,
         _ => false,
     }
 }
 
 impl LinkState {
-    /// Goes to `to`.
+    /// Changes to `to`.
     ///
     /// # Panics
-    /// If the protocol has no such step: that is a bug of ours, never the peer's.
+    /// If the protocol has no such transition: a bug of ours, never the peer's.
     pub(crate) fn go(&mut self, to: Self) {
         assert!(
             allowed(*self, to),
@@ -35,7 +35,7 @@ impl LinkState {
         *self = to;
     }
 
-    /// The code of the state in training frames.
+    /// The code of this state in training frames.
     pub(crate) const fn code(self) -> u8 {
         match self {
             Self::Disabled => 0,
@@ -46,7 +46,7 @@ impl LinkState {
         }
     }
 
-    /// The state of a code; what is unknown is a peer still in training.
+    /// The state with this code; an unknown one is a peer still in training.
     pub(crate) const fn from_code(code: u8) -> Self {
         match code {
             0 => Self::Disabled,

@@ -1,4 +1,4 @@
-//! How a link end stands, whatever it carries.
+//! Status of a link end.
 
 use super::common::Common;
 use super::config::LinkConfig;
@@ -8,20 +8,20 @@ use super::lanes::LaneWatch;
 use super::outgoing::Outgoing;
 use crate::time::{Duration, Time};
 
-/// What every link end says of itself.
+/// What every link end reports of itself.
 pub trait EndStatus {
-    /// What every link end, every sending half and every receiving half has.
+    /// The common parts of a link end, of its sending half and of its receiving half.
     fn parts(&self) -> (&Common, &Outgoing, &LaneWatch);
-    /// Packets taken that the peer has not acknowledged.
+    /// Packets taken from the core that the peer has not acknowledged.
     fn unacknowledged_packets(&self) -> u64;
 
-    /// The part that all link control blocks have.
+    /// The part that all link control blocks share.
     #[inline]
     fn link(&self) -> &Common {
         self.parts().0
     }
 
-    /// The part that all sending halves have.
+    /// The part that all sending halves share.
     #[inline]
     fn sending(&self) -> &Outgoing {
         self.parts().1
@@ -32,18 +32,18 @@ pub trait EndStatus {
         Duration::ZERO
     }
 
-    /// Whether data flows: the paper's `link_active` (section 7.7).
+    /// Whether data flows: `link_active` of BlackWidow sec. 7.7.
     #[inline]
     fn is_active(&self) -> bool {
         self.link().state == LinkState::Active
     }
 
-    /// Where this end stands.
+    /// Current link state.
     fn state(&self) -> LinkState {
         self.link().state
     }
 
-    /// What happened so far. What this kind of link does not have stays zero.
+    /// Counters so far; those that this kind of link does not have stay zero.
     fn counters(&self) -> &LinkCounters {
         &self.link().counters
     }
@@ -65,7 +65,7 @@ pub trait EndStatus {
     }
 
     /// Whether [`LinkEvent::Stalled`](super::LinkEvent::Stalled) was reported, or a session ended
-    /// for that within the last minute, and nothing has been acknowledged since.
+    /// for a stall recently, and nothing has been acknowledged since.
     fn is_stalled(&self) -> bool {
         self.link().liveness.is_stalled()
     }
@@ -75,22 +75,22 @@ pub trait EndStatus {
         self.sending().round_trip.smoothed()
     }
 
-    /// The retry time-out as it stands.
+    /// Current retry timeout.
     fn retry_timeout(&self) -> Duration {
         self.sending().round_trip.timeout()
     }
 
-    /// Lanes transmitted on, one bit per lane; 0 until the link was active.
+    /// Transmit lanes, one bit per lane; 0 until the link was active.
     fn tx_lanes(&self) -> u8 {
         self.sending().lanes
     }
 
-    /// Lanes received on, one bit per lane by the sender's numbers; 0 until the link was active.
+    /// Receive lanes, one bit per lane by the sender's numbers; 0 until the link was active.
     fn rx_lanes(&self) -> u8 {
         self.parts().2.active()
     }
 
-    /// Incarnations of this end and, as far as it knows, of the peer; 0 while unknown.
+    /// Epochs of this end and, as far as it knows, of the peer; 0 while unknown.
     fn epochs(&self) -> (u32, u32) {
         let handshake = &self.link().handshake;
         (handshake.epoch, handshake.peer_epoch)

@@ -1,4 +1,4 @@
-//! Channel initialisation: who is at the other end, how the lanes arrive, what was agreed.
+//! Channel initialisation: identifies the peer, finds the lanes, agrees on terms.
 
 use phitwire_framing::carrier::frame::{FrameHeader, LinkEnd};
 use phitwire_framing::carrier::lanes::{ALL_LANES, LANES, Permutation};
@@ -11,7 +11,7 @@ use super::event::LinkState;
 use super::lane_rate::LaneRate;
 use crate::time::{Duration, Time};
 
-/// Answers that may go out at once before the rate is limited.
+/// Answers sent at once before the rate is limited.
 const ANSWER_BURST: u8 = 8;
 /// Training frames in which a lane may be missing before initialisation goes on without it.
 const PATIENCE_FOR_LANES: u8 = 8;
@@ -24,25 +24,25 @@ pub struct Offer {
     pub max_packet: u8,
     /// Lanes that the peer receives on.
     pub lanes: u8,
-    /// The peer had heard this incarnation of this end, so that its lanes are settled.
+    /// The peer has heard this incarnation of this end: its lanes are settled.
     pub heard: bool,
 }
 
 /// What this end offers in its training frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
-    /// Units that may be unacknowledged: packets, or sets of flits.
+    /// Most unacknowledged units: packets, or sets of flits.
     pub window: u16,
-    /// Input buffer: phits per virtual channel; for flits all of them, and the private part of each
-    /// channel.
+    /// Input buffer: phits per virtual channel; for flits, the total and each channel's private
+    /// part.
     pub credits: [u32; 2],
-    /// Phits or flits of the longest packet.
+    /// Longest packet, in phits or flits.
     pub max_packet: u8,
-    /// Phits or flits of the shortest longest packet that a peer may offer.
+    /// Smallest longest packet that a peer may offer, in phits or flits.
     pub least_packet: u8,
 }
 
-/// Why a training frame cannot be the peer's.
+/// Why a training frame is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
     End(String),
@@ -58,7 +58,7 @@ impl Refusal {
     }
 }
 
-/// A training frame to be sent.
+/// A training frame to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Answer {
     tx_epoch: u32,
@@ -68,15 +68,14 @@ struct Answer {
     challenge: bool,
 }
 
-/// One end's side of channel initialisation (paper, section 4.4, says what is found out; how is
-/// ours).
+/// One end's side of channel initialisation. BlackWidow sec. 4.4 says what it finds out; the method
+/// is ours.
 ///
-/// Each end sends training frames with its own epoch and the peer's as far as it knows it. An end
-/// that has accepted the peer's frames says so (`heard`); who sees its own current epoch in an
-/// accepting frame knows that the peer lives and agrees, and becomes active. While data flows, a
-/// frame of another incarnation proves nothing, since it may be an old one that was delayed: it is
-/// answered under the *next* epoch, and only somebody who answers to that is alive. Then this end
-/// starts again, too.
+/// Each end sends training frames with its epoch and, once known, the peer's. An end that accepted
+/// the peer's frames says so (`heard`); an end that sees its current epoch in such a frame knows
+/// that the peer lives and agrees, and becomes active. While data flows, a frame of another
+/// incarnation proves nothing, since it may be an old one that was delayed: it is answered under
+/// the *next* epoch, and only a live peer answers to that. Then this end restarts too.
 #[derive(Debug)]
 pub struct Handshake {
     pub epoch: u32,
@@ -84,20 +83,20 @@ pub struct Handshake {
     /// Epoch of the peer, 0 while unknown.
     pub peer_epoch: u32,
     pub offer: Option<Offer>,
-    /// What the cable does to the lanes on their way here.
+    /// How the cable permutes and inverts the lanes on their way here.
     pub cable: Permutation,
     /// Lanes found, by the sender's numbers.
     pub lanes: u8,
-    /// What the peer has been told of them since this end began to train: bit n for the lanes n.
+    /// Lane sets announced to the peer since this end began to train: bit n for set n.
     pub told: u8,
     frames_heard: u8,
-    /// The last complaint, so that it is reported once.
+    /// The last refusal, so that it is reported once.
     pub complaint: Option<String>,
     interval: Duration,
     shortest: Duration,
     longest: Duration,
     due: Time,
-    /// No training frame goes out unasked before, however often one was asked for and rested again.
+    /// No unsolicited training frame before this, however often `ask` and `rest` alternate.
     not_before: Time,
     answer: Option<Answer>,
     answers_left: u8,
@@ -127,17 +126,17 @@ impl Handshake {
         }
     }
 
-    /// What this end offers.
+    /// The terms that this end offers.
     pub fn terms(&self) -> &Terms {
         &self.terms
     }
 
-    /// The epoch under which this end will start again.
+    /// The epoch after the next restart.
     pub fn next_epoch(&self) -> u32 {
         self.epoch.wrapping_add(1).max(1)
     }
 
-    /// Starts again under the next epoch.
+    /// Restarts under the next epoch.
     pub fn restart(&mut self, now: Time) {
         self.epoch = self.next_epoch();
         self.peer_epoch = 0;
@@ -151,7 +150,7 @@ impl Handshake {
         self.answer = None;
     }
 
-    /// The link is up or down: no more training frames but answers.
+    /// The link is up or down: sends only answers from now on.
     pub fn rest(&mut self) {
         self.due = Time::NEVER;
         self.interval = self.shortest;
@@ -180,7 +179,7 @@ impl Handshake {
         });
     }
 
-    /// Finds out whether the end that calls itself `candidate` is alive.
+    /// Checks whether the end with epoch `candidate` is alive.
     pub fn challenge(&mut self, candidate: u32) {
         let (tx_epoch, rx_epoch) = (self.next_epoch(), candidate);
         self.answer = Some(Answer {
@@ -191,7 +190,7 @@ impl Handshake {
         });
     }
 
-    /// Takes in an acceptable frame while training. True when the peer's frames are accepted.
+    /// Accepts a frame of the peer while training.
     pub fn accept(&mut self, training: &Training) {
         if training.header.tx_epoch != self.peer_epoch {
             self.frames_heard = 0;
@@ -199,7 +198,7 @@ impl Handshake {
         }
         self.peer_epoch = training.header.tx_epoch;
         self.complaint = None;
-        // Once this end may have told which lanes it receives on, they stay.
+        // Lanes stay once this end may have announced them.
         if !self.lanes_settled() {
             let (cable, lanes) = read_cable(&training.pattern);
             if lanes.count_ones() >= self.lanes.count_ones() {
@@ -231,13 +230,13 @@ impl Handshake {
         self.heard() && self.offer.as_ref().is_some_and(|offer| offer.heard)
     }
 
-    /// Whether a training frame should go out.
+    /// Whether a training frame is due.
     #[inline]
     pub fn is_due(&self, now: Time) -> bool {
         self.due <= now || (self.answer.is_some() && self.may_answer(now))
     }
 
-    /// When a training frame should go out.
+    /// When a training frame is due.
     #[inline]
     pub fn deadline(&self) -> Time {
         match self.answer {
@@ -251,7 +250,7 @@ impl Handshake {
         self.answers_left > 0 || self.refilled + self.shortest <= now
     }
 
-    /// Which frame goes out now: epochs and `heard`.
+    /// The epochs and `heard` of the frame to send now.
     fn next(&mut self, state: LinkState, now: Time) -> Option<Answer> {
         if self.answer.is_some() && self.may_answer(now) {
             if self.refilled + self.shortest <= now {
@@ -267,9 +266,8 @@ impl Handshake {
         self.due = now + self.interval;
         self.not_before = now + self.shortest;
         self.interval = self.interval.times(2).min(self.longest);
-        // While training, what goes out unasked does not rely on what was heard: an old frame of
-        // the peer may have misled us, and the peer would drop what names an epoch it does not
-        // know.
+        // While training, unsolicited frames do not rely on what was heard: an old frame may have
+        // misled us, and the peer drops frames that name an unknown epoch.
         let sure = state == LinkState::Active;
         let rx_epoch = if sure { self.peer_epoch } else { 0 };
         Some(Answer {
@@ -280,7 +278,7 @@ impl Handshake {
         })
     }
 
-    /// The training frame that should go out now, if any.
+    /// The training frame that is due now, if any.
     pub fn frame(
         &mut self,
         config: &LinkConfig,
@@ -294,8 +292,7 @@ impl Handshake {
             heard,
             challenge,
         } = self.next(state, now)?;
-        // A challenge speaks for the session that would follow, in which all lanes are trained
-        // anew.
+        // A challenge speaks for the next session, which trains all lanes.
         let (state, rx_lanes) = if challenge {
             (LinkState::Training, ALL_LANES)
         } else {
@@ -333,8 +330,8 @@ impl Handshake {
     }
 }
 
-/// The cable behind a pattern, and the sender's lanes that were recognised. Lanes that were not are
-/// taken in any order: nothing will travel on them.
+/// The cable behind a pattern, and the sender's lanes recognised. Unrecognised ones are assigned in
+/// any order: nothing will travel on them.
 fn read_cable(pattern: &TrainingPattern) -> (Permutation, u8) {
     let found = read_lanes(pattern);
     let mut lanes = 0;
@@ -354,7 +351,7 @@ fn read_cable(pattern: &TrainingPattern) -> (Permutation, u8) {
     }
     match Permutation::new(order, invert) {
         Some(cable) => (cable, lanes),
-        // The same lane on two pairs is no cable.
+        // The same lane on two pairs: not a cable.
         None => (Permutation::IDENTITY, 0),
     }
 }
@@ -367,7 +364,7 @@ fn peer_name(training: &Training) -> EndName {
     }
 }
 
-/// Checks that a training frame comes from where the topology says, and offers what works.
+/// Checks that a training frame comes from the expected peer and offers usable terms.
 pub(crate) fn judge(
     config: &LinkConfig,
     terms: &Terms,
@@ -458,7 +455,7 @@ mod tests {
                 let whole = PATTERN.map(|wire| swizzle(wire, ALL_LANES, &cable));
                 assert_eq!(read_cable(&whole), (cable, ALL_LANES));
                 for cut in 0..3 {
-                    // A cut pair brings silence, whatever its polarity.
+                    // A cut pair is silent, whatever its polarity.
                     let physical = order.iter().position(|lane| *lane == cut).unwrap() as u8;
                     let silent = whole.map(|wire| wire & !bits_of_lane(ALL_LANES, physical));
                     let (found, lanes) = read_cable(&silent);

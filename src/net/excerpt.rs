@@ -42,7 +42,7 @@ struct Line {
 
 /// Places in a text with the numbers of their lines, found in one pass.
 #[derive(Debug)]
-pub(super) struct Lines<'t> {
+pub struct Lines<'t> {
     text: &'t str,
     /// Offsets and their lines, from 0; sorted.
     numbers: Vec<(usize, usize)>,

@@ -109,10 +109,8 @@ impl Graph {
 
 /// In the `impl` of a [`Network`](crate::net::Network): what it says of its nodes and links is what
 /// the [`Graph`] in its field `$graph` says.
-#[allow(
-    unused_macros,
-    reason = "not every build has a machine that is a graph alone"
-)]
+#[doc(hidden)]
+#[macro_export]
 macro_rules! of_graph {
     ($graph:ident) => {
         fn name(&self) -> &str {
@@ -137,5 +135,4 @@ macro_rules! of_graph {
     };
 }
 
-#[allow(unused_imports, reason = "as above")]
-pub(crate) use of_graph;
+pub use of_graph;

@@ -38,7 +38,7 @@ pub use graph::Graph;
     unused_imports,
     reason = "not every build has a machine that is a graph alone"
 )]
-pub(crate) use graph::of_graph;
+pub use graph::of_graph;
 pub use index::{Joined, PortIndex};
 pub use journey::{Followed, Hop, Peers, Sightings, Way};
 pub use limits::{Effort, MAX_CHIPS, MAX_DESCRIPTION_BYTES, MAX_DILATION, MAX_MISTAKES, MAX_STEPS};
@@ -47,8 +47,8 @@ pub use model::{Clock, End, Link, MAX_METRES, MAX_NAME_BYTES, NodeRef, Profile, 
 pub use network::{Family, Generated, Network, Read, Same, generate, read};
 pub use plan::{LinkAddresses, PlanError, Runtime, link_config};
 pub use ports::{PortSet, PortSetError};
-#[cfg(test)]
-pub(crate) use reading::read_unchecked;
+#[cfg(any(test, feature = "testing"))]
+pub use reading::read_unchecked;
 pub use reading::{
     Describe, Described, Ends, Spans, end, link, metres, name, name_in_range, name_problem,
     read as describe, read_other, stem,
@@ -56,8 +56,8 @@ pub use reading::{
 pub use reroute::{Faults, Reroutable, RoutedTables};
 pub use settings::{OwnSettings, Settings};
 pub use show::{DrawError, TooLarge};
-#[cfg(test)]
-pub(crate) use shown::is_unseen;
+#[cfg(any(test, feature = "testing"))]
+pub use shown::is_unseen;
 pub use shown::{Shown, harmless, message as short_message};
 pub use side_networks::{BarrierPlan, RegisterValue, SideNetworks};
 pub use writing::write_link;

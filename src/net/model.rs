@@ -63,6 +63,19 @@ pub struct Link<Rate = LaneRate> {
     pub cable: Permutation,
 }
 
+impl Link<()> {
+    /// A link over a straight cable whose rate follows from what it joins.
+    pub fn straight(a: End, b: End) -> Self {
+        Self {
+            a,
+            b,
+            rate: (),
+            metres: None,
+            cable: Permutation::default(),
+        }
+    }
+}
+
 impl<Rate> Link<Rate> {
     /// The other end, seen from `end`; `None` if `end` is not of this link.
     pub fn other(&self, end: End) -> Option<End> {

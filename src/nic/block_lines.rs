@@ -141,7 +141,7 @@ const fn is_before(number: u32, other: u32) -> bool {
 }
 
 /// What the `size` bytes at `local`, which have been read at `address` of somebody's memory, are.
-pub(crate) fn block_found(memory: &Memory, local: u64, address: u64, size: u32) -> Found {
+pub fn block_found(memory: &Memory, local: u64, address: u64, size: u32) -> Found {
     let mut line = [0; LINE];
     let size = u64::from(size);
     let of_line = |at: u64| {

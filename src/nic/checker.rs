@@ -32,7 +32,7 @@ use super::traffic_spec::{
 use super::turns::{Turn, Turns};
 
 /// Bytes of an announcement.
-pub(crate) const ANNOUNCEMENT_BYTES: usize = 32;
+pub const ANNOUNCEMENT_BYTES: usize = 32;
 /// Where a run is announced: above every memory, within the 48 address bits.
 pub const ANNOUNCE_ADDRESS: u64 = 1 << 47;
 /// Bytes between two addresses of a run: one value of the hash bits (paper, section 7.8.2), or a
@@ -68,7 +68,7 @@ const MAX_CHECKED: usize = 4 << 20;
 /// What an announcement is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Purpose {
+pub enum Purpose {
     /// The run begins.
     Begin = 0,
     /// To hear whether the target knows of the run; nothing begins.
@@ -77,7 +77,7 @@ pub(crate) enum Purpose {
 
 /// What a source tells a target before a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Announcement {
+pub struct Announcement {
     pub run: u64,
     pub nonce: u32,
     pub op: Operation,
@@ -106,7 +106,7 @@ impl Announcement {
 
     /// The announcement in `data` and what it is for, or `None` when any field of it is not one
     /// that a source sends.
-    pub(crate) fn parse(data: &[u8]) -> Option<(Purpose, Self)> {
+    pub fn parse(data: &[u8]) -> Option<(Purpose, Self)> {
         let data: &[u8; ANNOUNCEMENT_BYTES] = data.try_into().ok()?;
         let word =
             |at: usize| u32::from_le_bytes([data[at], data[at + 1], data[at + 2], data[at + 3]]);
@@ -141,14 +141,14 @@ impl Announcement {
     }
 
     /// Bytes from the first address to the end of the last block.
-    pub(crate) fn bytes(&self) -> u64 {
+    pub fn bytes(&self) -> u64 {
         u64::from(self.addresses) * stride_of(self.size)
     }
 }
 
 /// What became of an announcement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Announced {
+pub enum Announced {
     /// Messages may come.
     Accepted,
     /// The addresses are not in this memory.
@@ -242,7 +242,7 @@ impl ShortRun {
 
 /// All runs that a network interface is a target of.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Checker {
+pub struct Checker {
     /// By source; grows with the highest that ever announced a run.
     flows: Vec<Option<Box<Flow>>>,
     /// What is counted of each, as a target.
@@ -255,7 +255,7 @@ pub(crate) struct Checker {
 
 impl Checker {
     /// Messages and announcements of a run that its source had already replaced by another.
-    pub(crate) fn stragglers(&self) -> u64 {
+    pub fn stragglers(&self) -> u64 {
         self.stragglers
     }
 
@@ -289,7 +289,7 @@ impl Checker {
 
     /// Takes the announcement that `source` sent to `target`, which has `memory`. The same
     /// announcement again (its response was late) changes nothing.
-    pub(crate) fn announce(
+    pub fn announce(
         &mut self,
         source: u32,
         target: u32,
@@ -359,7 +359,7 @@ impl Checker {
 
     /// Answers `source`, who asks whether the run that it announced is known: if so, it has been
     /// since, and the memory is the one that was written then.
-    pub(crate) fn knows(&self, source: u32, announcement: &Announcement) -> Announced {
+    pub fn knows(&self, source: u32, announcement: &Announcement) -> Announced {
         let flow = self.flows.get(source as usize);
         match flow.and_then(Option::as_deref) {
             Some(flow) if flow.announcement == *announcement => Announced::Accepted,
@@ -396,7 +396,7 @@ impl Checker {
     /// Judges a write of `data` to `address` that came from `source`. Writes that belong to no
     /// announced run are none of the checker's business.
     #[inline]
-    pub(crate) fn put(&mut self, source: u32, address: u64, data: &[u8]) {
+    pub fn put(&mut self, source: u32, address: u64, data: &[u8]) {
         let Some(Some(flow)) = self.flows.get_mut(source as usize) else {
             return;
         };
@@ -434,7 +434,7 @@ impl Checker {
     /// number of the block to be [judged](Self::block) when it is made: the last line of that has
     /// come before others of it, and this one is the last of those.
     #[inline]
-    pub(crate) fn line(
+    pub fn line(
         &mut self,
         source: u32,
         address: u64,
@@ -449,13 +449,7 @@ impl Checker {
 
     /// Judges the block whose last line, `data`, has been written to `address` of `memory`, as soon
     /// as all others are there. False if that is no place for a line of a block of `source`.
-    pub(crate) fn last_line(
-        &mut self,
-        source: u32,
-        address: u64,
-        data: &[u8],
-        memory: &Memory,
-    ) -> bool {
+    pub fn last_line(&mut self, source: u32, address: u64, data: &[u8], memory: &Memory) -> bool {
         let Some(Some(flow)) = self.flows.get_mut(source as usize) else {
             return false;
         };
@@ -482,7 +476,7 @@ impl Checker {
     /// Judges block `number` to address number `place` that came from `source` and is said to be in
     /// `memory`. One over which the source has sent another already, because it did not know what
     /// had become of it, is not judged: nobody counts on it.
-    pub(crate) fn block(&mut self, source: u32, place: u32, number: u32, memory: &Memory) {
+    pub fn block(&mut self, source: u32, place: u32, number: u32, memory: &Memory) {
         let Some(Some(flow)) = self.flows.get_mut(source as usize) else {
             return;
         };

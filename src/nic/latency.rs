@@ -14,7 +14,7 @@ const DIGITS: u8 = 2;
 /// The recording side, 33 KiB. Messages that were issued together are often answered together:
 /// latencies that are the same one after the other are counted before their bucket is looked for.
 #[derive(Clone, Debug)]
-pub(crate) struct LatencyRecorder {
+pub struct LatencyRecorder {
     histogram: Histogram<u64>,
     /// The latest latency in ns, and how many times it came that are not in the histogram.
     latest_ns: u64,
@@ -23,7 +23,7 @@ pub(crate) struct LatencyRecorder {
 }
 
 impl LatencyRecorder {
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         let histogram = Histogram::new_with_bounds(1, MAX_NS, DIGITS);
         Self {
             histogram: histogram.expect("the constants are in range"),
@@ -34,19 +34,19 @@ impl LatencyRecorder {
     }
 
     /// The process stood still for `span`, which ended at `now` and is not contained in it.
-    pub(crate) fn stood_still(&mut self, now: Time, span: Duration) {
+    pub fn stood_still(&mut self, now: Time, span: Duration) {
         self.standstills.add(now, span);
     }
 
     /// Clock time between two attended times.
     #[inline]
-    pub(crate) fn span(&self, earlier: Time, later: Time) -> Duration {
+    pub fn span(&self, earlier: Time, later: Time) -> Duration {
         self.standstills.span(earlier, later)
     }
 
     /// Records the clock time between two attended times as a latency.
     #[inline]
-    pub(crate) fn record_span(&mut self, earlier: Time, later: Time) {
+    pub fn record_span(&mut self, earlier: Time, later: Time) {
         self.record(self.span(earlier, later).as_ns());
     }
 
@@ -60,7 +60,7 @@ impl LatencyRecorder {
         self.times += 1;
     }
 
-    pub(crate) fn counts(&self) -> LatencyCounts {
+    pub fn counts(&self) -> LatencyCounts {
         let mut all = self.histogram.clone();
         all.saturating_record_n(self.latest_ns, self.times);
         let buckets = all

@@ -90,7 +90,7 @@ pub const MEMBERS: u8 = ANY_MEMBER;
 ///
 /// # Errors
 /// [`Entry::MemberTaken`].
-pub(crate) fn member_of(member: u8, is_taken: impl Fn(u8) -> bool) -> Result<u8, Entry> {
+pub fn member_of(member: u8, is_taken: impl Fn(u8) -> bool) -> Result<u8, Entry> {
     let member = match member {
         ANY_MEMBER => (0..MEMBERS).find(|&member| !is_taken(member)),
         member => Some(member).filter(|&member| !is_taken(member)),

@@ -3,28 +3,28 @@
 //! outstanding requests.
 
 mod barrier;
-pub(crate) mod block_lines;
-pub(crate) mod checker;
-pub(crate) mod collective;
+pub mod block_lines;
+pub mod checker;
+pub mod collective;
 mod datagrams;
 pub(crate) mod destinations;
-pub(crate) mod latency;
+pub mod latency;
 pub mod local;
-pub(crate) mod memory;
-pub(crate) mod periods;
+pub mod memory;
+pub mod periods;
 mod probes;
-pub(crate) mod programs;
+pub mod programs;
 mod puts;
-pub(crate) mod runs;
-pub(crate) mod slab;
-pub(crate) mod stamp;
-pub(crate) mod traffic;
+pub mod runs;
+pub mod slab;
+pub mod stamp;
+pub mod traffic;
 pub(crate) mod traffic_issuer;
 pub(crate) mod traffic_layout;
 pub(crate) mod traffic_pace;
-pub(crate) mod traffic_pattern;
-pub(crate) mod traffic_report;
-pub(crate) mod traffic_spec;
+pub mod traffic_pattern;
+pub mod traffic_report;
+pub mod traffic_spec;
 pub(crate) mod traffic_target;
 pub(crate) mod turns;
 
@@ -45,13 +45,13 @@ pub use periods::Incarnation;
 pub use probes::{
     MAX_PROBES, PROBE_ADDRESS, Probe, ProbeEnd, ProbeError, ProbeOutcome, ProbeSpec, Probes,
 };
-pub(crate) use probes::{ProbeLog, is_probed, probed_address};
+pub use probes::{ProbeLog, is_probed, probed_address};
 pub use puts::{PutEnd, PutError, RemotePuts};
-pub(crate) use traffic_issuer::{Answered, Block, Issuer, Message, RunRequest};
+pub use traffic_issuer::{Answered, Block, Issuer, Message, RunRequest};
 pub use traffic_pattern::TrafficPattern;
 pub(crate) use traffic_pattern::{Groups, Mapping};
 pub use traffic_report::{MAX_NAMED, RunPhase, TrafficReport};
-pub(crate) use traffic_spec::NUMBERED_BYTES;
+pub use traffic_spec::NUMBERED_BYTES;
 pub use traffic_spec::{
     Abilities, Gaps, MAX_ADDRESSES, MAX_BLOCK_SIZE, MAX_RATE, MAX_RUN, MAX_SIZE, MAX_WINDOW,
     Operation, SpecError, TrafficSpec, Ways,

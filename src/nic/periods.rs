@@ -47,7 +47,7 @@ impl Default for Incarnation {
 
 /// The present period.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Periods {
+pub struct Periods {
     clock_ns: u64,
     length_ns: u64,
     number: u64,
@@ -60,7 +60,7 @@ pub(crate) struct Periods {
 impl Periods {
     /// Those of a network interface that begins at `now` and whose requests time out after
     /// `timeout`; `longer` times as long as they need be.
-    pub(crate) fn new(incarnation: Incarnation, now: Time, timeout: Duration, longer: u64) -> Self {
+    pub fn new(incarnation: Incarnation, now: Time, timeout: Duration, longer: u64) -> Self {
         let length_ns = (timeout.as_ns() / PER_TIMEOUT)
             .max(SHORTEST.as_ns())
             .saturating_mul(longer);

@@ -21,13 +21,13 @@ pub const MAX_PROBES: usize = 64;
 
 /// Whether a put to that address is a probe's.
 #[inline]
-pub(crate) const fn is_probed(address: u64) -> bool {
+pub const fn is_probed(address: u64) -> bool {
     address & !(PROBE_BYTES - 1) == PROBE_ADDRESS
 }
 
 /// The address of a probe's put that has the same low bits as another one.
 #[inline]
-pub(crate) const fn probed_address(like: u64) -> u64 {
+pub const fn probed_address(like: u64) -> u64 {
     PROBE_ADDRESS | like & (PROBE_BYTES - 1)
 }
 
@@ -116,16 +116,11 @@ pub trait Probes {
 
 /// The ends of probes that nobody has asked for yet.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct ProbeLog(VecDeque<ProbeEnd>);
+pub struct ProbeLog(VecDeque<ProbeEnd>);
 
 impl ProbeLog {
     /// Remembers an end; the oldest goes.
-    pub(crate) fn ended(
-        &mut self,
-        number: u64,
-        (posted, ended): (Time, Time),
-        outcome: ProbeOutcome,
-    ) {
+    pub fn ended(&mut self, number: u64, (posted, ended): (Time, Time), outcome: ProbeOutcome) {
         if self.0.len() == MAX_PROBES {
             self.0.pop_front();
         }
@@ -138,7 +133,7 @@ impl ProbeLog {
     }
 
     /// The end of that probe.
-    pub(crate) fn take(&mut self, number: u64) -> Option<ProbeEnd> {
+    pub fn take(&mut self, number: u64) -> Option<ProbeEnd> {
         let index = self.0.iter().position(|end| end.number == number)?;
         self.0.remove(index)
     }

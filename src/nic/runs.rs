@@ -14,7 +14,7 @@ const KEPT_RUNS: usize = 16;
 
 /// The run that is going on, and what came of those before it.
 #[derive(Debug, Default)]
-pub(crate) struct Runs {
+pub struct Runs {
     driver: Option<Driver>,
     /// Runs begun so far.
     begun: u32,
@@ -28,7 +28,7 @@ impl Runs {
     ///
     /// # Errors
     /// See [`SpecError`]; a run that is going on is not disturbed.
-    pub(crate) fn start(
+    pub fn start(
         &mut self,
         now: Time,
         spec: TrafficSpec,
@@ -59,20 +59,20 @@ impl Runs {
     }
 
     /// See [`Node::stood_still`](crate::node::Node::stood_still).
-    pub(crate) fn stood_still(&mut self, now: Time, span: Duration) {
+    pub fn stood_still(&mut self, now: Time, span: Duration) {
         if let Some(driver) = &mut self.driver {
             driver.stood_still(now, span);
         }
     }
 
     /// Keeps runs that start from now on out of the last `bytes` of the memories.
-    pub(crate) fn reserve(&mut self, bytes: u64) {
+    pub fn reserve(&mut self, bytes: u64) {
         self.reserved += bytes;
     }
 
     /// Ends the issuing of the run that is going on, if any; outstanding messages are waited for.
     /// True when it issued no more before: a caller that asks again does not want to wait.
-    pub(crate) fn stop(&mut self) -> bool {
+    pub fn stop(&mut self) -> bool {
         let Some(driver) = self.driver.as_mut().filter(|driver| !driver.is_done()) else {
             return false;
         };
@@ -84,7 +84,7 @@ impl Runs {
     /// What is known here of `run`, as its source and as a target; `None` (no run given): of the
     /// run started here last, else of the one announced here last. `None` when nothing is known.
     /// `read` answers the 64-bit word at an address of the memory.
-    pub(crate) fn report(
+    pub fn report(
         &self,
         run: Option<u64>,
         checker: &Checker,
@@ -110,21 +110,21 @@ impl Runs {
     }
 
     /// What the run that is going on was told.
-    pub(crate) fn spec(&self) -> Option<&TrafficSpec> {
+    pub fn spec(&self) -> Option<&TrafficSpec> {
         self.driver.as_ref().map(Driver::spec)
     }
 
     /// Issues what the run that is going on has to issue, and answers its number when it is done
     /// now.
     #[inline]
-    pub(crate) fn issue(&mut self, now: Time, nic: &mut impl Issuer) -> Option<u64> {
+    pub fn issue(&mut self, now: Time, nic: &mut impl Issuer) -> Option<u64> {
         let driver = self.driver.as_mut()?;
         driver.issue(now, nic).then(|| driver.run())
     }
 
     /// Accounts for the end of a request to `address`, posted at `posted`.
     #[inline]
-    pub(crate) fn answered(
+    pub fn answered(
         &mut self,
         now: Time,
         posted: Time,
@@ -149,7 +149,7 @@ impl Runs {
     }
 
     /// When the run that is going on stops issuing by itself.
-    pub(crate) fn deadline(&self) -> Option<Time> {
+    pub fn deadline(&self) -> Option<Time> {
         self.driver.as_ref().and_then(Driver::deadline)
     }
 }

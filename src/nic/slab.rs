@@ -21,7 +21,7 @@ const NONE: u32 = u32::MAX;
 const GRACE: u64 = 4;
 
 /// What is remembered of a request until its response comes.
-pub(crate) trait Entry: Copy {
+pub trait Entry: Copy {
     /// When it was posted.
     fn posted(&self) -> Time;
 }
@@ -90,7 +90,7 @@ impl List {
 
 /// The outstanding requests of one network interface, by slot.
 #[derive(Clone, Debug)]
-pub(crate) struct Slab<E> {
+pub struct Slab<E> {
     slots: Vec<Slot<E>>,
     waiting: List,
     regions: Vec<Region>,
@@ -111,12 +111,12 @@ struct Region {
 impl<E: Entry> Slab<E> {
     /// As many as `slots` slots, all free and filled with `idle`, from the present one of `periods`
     /// on.
-    pub(crate) fn new(slots: u32, idle: E, periods: Periods) -> Self {
+    pub fn new(slots: u32, idle: E, periods: Periods) -> Self {
         Self::in_regions(slots, idle, periods, (1, |_| 0))
     }
 
     /// Like [`new`](Self::new), with `regions` regions; `region_of` maps a slot to its region.
-    pub(crate) fn in_regions(
+    pub fn in_regions(
         slots: u32,
         idle: E,
         periods: Periods,
@@ -152,36 +152,36 @@ impl<E: Entry> Slab<E> {
 
     /// Requests waiting for their response.
     #[inline]
-    pub(crate) fn len(&self) -> u32 {
+    pub fn len(&self) -> u32 {
         self.waiting.len
     }
 
     /// Given-up requests whose response has not been seen.
-    #[cfg(test)]
-    pub(crate) fn quarantined(&self) -> u32 {
+    #[cfg(any(test, feature = "testing"))]
+    pub fn quarantined(&self) -> u32 {
         self.regions.iter().map(|r| r.quarantine.len).sum()
     }
 
     /// Slots in all lists.
-    #[cfg(test)]
-    pub(crate) fn listed(&self) -> u32 {
+    #[cfg(any(test, feature = "testing"))]
+    pub fn listed(&self) -> u32 {
         let resting = self.regions.iter().map(|r| r.free.len + r.quarantine.len);
         self.waiting.len + resting.sum::<u32>()
     }
 
     /// Lets time pass: what is begun from now on is of another period.
     #[inline]
-    pub(crate) fn advance(&mut self, now: Time) {
+    pub fn advance(&mut self, now: Time) {
         self.periods.advance(now);
     }
 
     /// Whether requests may begin in the present period.
-    pub(crate) fn is_open(&self) -> bool {
+    pub fn is_open(&self) -> bool {
         self.periods.is_open()
     }
 
     #[inline]
-    pub(crate) fn has_slot_in(&self, region: usize) -> bool {
+    pub fn has_slot_in(&self, region: usize) -> bool {
         let is_free = self.regions[region].free.len > 0;
         self.periods.is_open() && (is_free || self.rested(region).is_some())
     }
@@ -192,8 +192,8 @@ impl<E: Entry> Slab<E> {
         self.periods.number() as u32
     }
     /// When there are slots again, if none is left now.
-    #[cfg(test)]
-    pub(crate) fn opens(&self) -> Option<Time> {
+    #[cfg(any(test, feature = "testing"))]
+    pub fn opens(&self) -> Option<Time> {
         let is_full = (0..self.regions.len()).all(|region| !self.has_slot_in(region));
         is_full.then(|| self.periods.ends())
     }
@@ -215,7 +215,7 @@ impl<E: Entry> Slab<E> {
 
     /// The period in which slot `index` served last, if there is such a slot.
     #[inline]
-    pub(crate) fn period(&self, index: u32) -> Option<u32> {
+    pub fn period(&self, index: u32) -> Option<u32> {
         self.slots.get(index as usize).map(|slot| slot.period)
     }
 
@@ -224,14 +224,14 @@ impl<E: Entry> Slab<E> {
     ///
     /// `entry` must not have been posted earlier than any begun before.
     #[inline]
-    pub(crate) fn begin(&mut self, entry: E) -> Option<(u32, u32)> {
+    pub fn begin(&mut self, entry: E) -> Option<(u32, u32)> {
         self.begin_in(0, entry)
     }
 
     /// Like [`begin`](Self::begin), in a slot of `region`.
     // Inlined so that the entry is stored where it stays: copying it would stall on its stores.
     #[inline(always)]
-    pub(crate) fn begin_in(&mut self, region: usize, entry: E) -> Option<(u32, u32)> {
+    pub fn begin_in(&mut self, region: usize, entry: E) -> Option<(u32, u32)> {
         if !self.periods.is_open() {
             return None;
         }
@@ -256,7 +256,7 @@ impl<E: Entry> Slab<E> {
 
     /// The request of slot `index`, if one waits there.
     #[inline]
-    pub(crate) fn get(&self, index: u32) -> Option<&E> {
+    pub fn get(&self, index: u32) -> Option<&E> {
         let slot = self.slots.get(index as usize)?;
         (slot.state == State::Waiting).then_some(&slot.entry)
     }
@@ -267,7 +267,7 @@ impl<E: Entry> Slab<E> {
     /// # Panics
     /// If none waits there.
     #[inline]
-    pub(crate) fn finish(&mut self, index: u32) -> E {
+    pub fn finish(&mut self, index: u32) -> E {
         let entry = self.leave(index, State::Free);
         let region = &mut self.regions[(self.region_of)(index)];
         region.free.push_back(&mut self.slots, index);
@@ -279,7 +279,7 @@ impl<E: Entry> Slab<E> {
     ///
     /// # Panics
     /// If none waits there.
-    pub(crate) fn give_up(&mut self, index: u32) -> E {
+    pub fn give_up(&mut self, index: u32) -> E {
         let entry = self.leave(index, State::Quarantine);
         let region = &mut self.regions[(self.region_of)(index)];
         region.quarantine.push_back(&mut self.slots, index);
@@ -298,7 +298,7 @@ impl<E: Entry> Slab<E> {
 
     /// Notes that nothing more will come for slot `index`: its late response is here, or it was
     /// never sent. True when it was in quarantine, which it leaves.
-    pub(crate) fn release(&mut self, index: u32) -> bool {
+    pub fn release(&mut self, index: u32) -> bool {
         let slot = self.slots.get_mut(index as usize);
         let Some(slot) = slot.filter(|slot| slot.state == State::Quarantine) else {
             return false;
@@ -312,34 +312,34 @@ impl<E: Entry> Slab<E> {
 
     /// When the longest-waiting request was posted.
     #[inline]
-    pub(crate) fn oldest(&self) -> Option<Time> {
+    pub fn oldest(&self) -> Option<Time> {
         let slot = self.slots.get(self.waiting.front as usize)?;
         Some(slot.entry.posted())
     }
 
     /// The process stood still for `span` until `now`. Targets that had been asked by then may have
     /// stood still too, and may go on later.
-    pub(crate) fn stood_still(&mut self, now: Time, span: Duration, timeout: Duration) {
+    pub fn stood_still(&mut self, now: Time, span: Duration, timeout: Duration) {
         self.grace.stood_still(now, span, timeout.times(GRACE));
         self.periods.stood_still(now, span);
     }
 
     /// When the request that has waited longest times out, and when it was posted.
     #[inline]
-    pub(crate) fn times_out(&self, timeout: Duration) -> Option<(Time, Time)> {
+    pub fn times_out(&self, timeout: Duration) -> Option<(Time, Time)> {
         let posted = self.oldest()?;
         Some((posted + timeout + self.grace.of(posted), posted))
     }
 
     /// When the next request has waited for `timeout`, or when there are slots again.
-    pub(crate) fn next_deadline(&self, timeout: Duration) -> Option<Time> {
+    pub fn next_deadline(&self, timeout: Duration) -> Option<Time> {
         let timed_out = self.times_out(timeout).map(|(at, _)| at);
         [timed_out, self.all_open()].into_iter().flatten().min()
     }
 
     /// Times out the longest-waiting request if it was posted at `limit` or before.
     #[inline]
-    pub(crate) fn expire(&mut self, limit: Time) -> Option<(u32, E)> {
+    pub fn expire(&mut self, limit: Time) -> Option<(u32, E)> {
         let index = self.waiting.front;
         let is_due = self.oldest()? <= limit;
         is_due.then(|| (index, self.give_up(index)))

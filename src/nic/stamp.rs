@@ -60,7 +60,7 @@ pub(crate) fn read_words(address: u64, out: &mut [u8; LINE], len: usize) {
 
 /// What memory at `address`, a multiple of 64, holds to be read.
 #[inline]
-pub(crate) fn read_line(address: u64) -> [u8; LINE] {
+pub fn read_line(address: u64) -> [u8; LINE] {
     let mut line = [0; LINE];
     read_words(address, &mut line, LINE);
     line
@@ -68,7 +68,7 @@ pub(crate) fn read_line(address: u64) -> [u8; LINE] {
 
 /// What a get has found, the worst last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Found {
+pub enum Found {
     /// What it was to find.
     Whole,
     /// Zeros, wholly or in whole lines: memory as it is before anybody has written.
@@ -106,7 +106,7 @@ impl Found {
 
 /// Makes and checks the stamps of one run between one source and one target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stamp {
+pub struct Stamp {
     /// Of source and target.
     pair: u64,
     /// Where it stands in a word.
@@ -196,7 +196,7 @@ impl Stamp {
     }
 
     /// What block `sequence` to `address` carries, line by line.
-    pub(crate) fn lines(self, address: u64, sequence: u32) -> Lines {
+    pub fn lines(self, address: u64, sequence: u32) -> Lines {
         Lines {
             stamp: self,
             address,
@@ -219,7 +219,7 @@ impl Stamp {
 
 /// The bytes of a block, 64 at a time: each line is what a message to its address would carry.
 #[derive(Clone, Debug)]
-pub(crate) struct Lines {
+pub struct Lines {
     stamp: Stamp,
     /// Of the next line.
     address: u64,
@@ -227,12 +227,12 @@ pub(crate) struct Lines {
 }
 
 /// Bytes of a line.
-pub(crate) const LINE: usize = 64;
+pub const LINE: usize = 64;
 
 impl Lines {
     /// The next line.
     #[inline]
-    pub(crate) fn next(&mut self) -> [u8; LINE] {
+    pub fn next(&mut self) -> [u8; LINE] {
         let mut line = [0; LINE];
         self.stamp
             .fill(self.address, self.sequence, &mut line, LINE);

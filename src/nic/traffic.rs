@@ -19,7 +19,7 @@ use crate::time::{Duration, Time};
 
 /// Who and where the source is.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Source {
+pub struct Source {
     /// Its number in the specification of the run.
     pub processor: u16,
     /// Of its memory, and of its targets'.

@@ -5,7 +5,7 @@ use super::stamp::{Found, Stamp};
 
 /// A request of a run, for the network interface to make a packet of.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Message<'a> {
+pub enum Message<'a> {
     /// Tells a target of the run, or asks it about that.
     Announce(&'a [u8; ANNOUNCEMENT_BYTES]),
     /// Writes.
@@ -20,7 +20,7 @@ pub(crate) enum Message<'a> {
 
 /// A message that is a block transfer.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Block {
+pub struct Block {
     /// Whether it reads.
     pub is_get: bool,
     /// At the target.
@@ -40,7 +40,7 @@ pub(crate) struct Block {
 /// was written before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(align(8))]
-pub(crate) enum RunRequest {
+pub enum RunRequest {
     Announcement(u32),
     /// A repeated announcement. The run does not wait for its answer, which may come during the next
     /// run: `serial` tells them apart. All targets are different processors (`MAX_PROCESSOR`).
@@ -57,7 +57,7 @@ const _: () = assert!(size_of::<RunRequest>() == 8);
 
 /// How a message ended.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Answered<'a> {
+pub enum Answered<'a> {
     /// Nobody knows whether it was carried out.
     Unknown,
     /// Not sent: its target has been silent for a whole time-out.
@@ -75,7 +75,7 @@ pub(crate) enum Answered<'a> {
 }
 
 /// The network interface, as a run at its source needs it.
-pub(crate) trait Issuer {
+pub trait Issuer {
     /// Whether a request to `address` can go now.
     fn can_go(&self, address: u64) -> bool;
     /// Whether a request to another address may go although one cannot.

@@ -6,7 +6,7 @@ use super::stamp::LINE;
 use super::traffic_pattern::{Choice, Groups, TrafficPattern};
 
 /// Highest number of a participant: numbers have 15 bits.
-pub(crate) const MAX_PROCESSOR: u16 = 0x7fff;
+pub const MAX_PROCESSOR: u16 = 0x7fff;
 /// Greatest number of a run: what JSON's numbers hold exactly, and centuries of microseconds.
 pub const MAX_RUN: u64 = (1 << 53) - 1;
 /// Largest number of messages a run may have outstanding per network interface.
@@ -21,7 +21,7 @@ pub const MAX_SIZE: u32 = 64;
 /// Largest payload of a message that is a block transfer, in bytes.
 pub const MAX_BLOCK_SIZE: u32 = 16 << 20;
 /// Bytes that a message must have to carry its own number: where order is not kept, all do.
-pub(crate) const NUMBERED_BYTES: u32 = 8;
+pub const NUMBERED_BYTES: u32 = 8;
 
 /// The operation of every message of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
@@ -458,7 +458,7 @@ impl TrafficSpec {
     }
 
     /// How packets choose their ways, where they can.
-    pub(crate) fn ways(&self) -> Ways {
+    pub fn ways(&self) -> Ways {
         match (self.ways, self.op) {
             (Some(ways), _) => ways,
             (None, Operation::Put) if self.size < NUMBERED_BYTES => Ways::Ordered,

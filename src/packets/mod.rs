@@ -16,7 +16,7 @@ mod names;
 mod nic;
 mod packet;
 mod post;
-pub(crate) mod responder;
+pub mod responder;
 mod side;
 pub mod transfer;
 mod transfer_end;

@@ -194,17 +194,17 @@ impl<E: TransferEnd> TransferNic<E> {
     }
 
     /// Its number.
-    pub(crate) fn number(&self) -> u16 {
+    pub fn number(&self) -> u16 {
         self.side.config.number
     }
 
     /// Its link, for what a machine's link carries beside transfers.
-    pub(crate) fn link_mut(&mut self) -> &mut LinkPort<E> {
+    pub fn link_mut(&mut self) -> &mut LinkPort<E> {
         &mut self.side.link
     }
 
     /// Words that others can read and nobody writes over the network, from [`REGISTERS`](super::responder::REGISTERS) on.
-    pub(crate) fn registers_mut(&mut self) -> &mut Vec<u64> {
+    pub fn registers_mut(&mut self) -> &mut Vec<u64> {
         &mut self.side.responder.registers
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::tests::{TestPacket, joined, told};
 use super::*;
 use crate::link::impair::Netem;
-use crate::link::tests::rig::{A, B};
+use crate::link::testing::rig::{A, B};
 use crate::nic::{Operation, RunPhase, TrafficSpec, Ways};
 use crate::packets::message_queues::Message;
 use crate::sim::{Fabric, NodeId};

@@ -3,10 +3,10 @@
 use phitwire_framing::carrier::frame::FrameKind;
 
 use super::*;
-use crate::link::tests::rig::{A, B, config};
+use crate::link::testing::rig::{A, B, config};
 use crate::link::{LaneRate, LinkProfile, LinkStandard};
 use crate::nic::{Abilities, RunPhase, TrafficSpec, Ways};
-use crate::packets::link::tests::{Rig, Sample};
+pub use crate::packets::link::tests::{Rig, Sample};
 use crate::packets::{Packet, TransferPacket};
 use crate::sim::{Fabric, LinkSpec, NodeId};
 

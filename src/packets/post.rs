@@ -60,7 +60,7 @@ pub struct Completion {
 
 impl Completion {
     /// The put that has ended, and how.
-    pub(crate) fn end_of_put(self) -> (u64, PutEnd) {
+    pub fn end_of_put(self) -> (u64, PutEnd) {
         let end = match self.outcome {
             Outcome::Done { .. } => PutEnd::Done,
             Outcome::Damaged => PutEnd::Damaged,

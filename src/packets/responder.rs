@@ -9,7 +9,7 @@ use crate::nic::programs::{Programs, is_registered};
 use crate::nic::{Abilities, Memory, Operation, is_probed};
 
 /// The address of the first of the words that can only be read: beyond every memory.
-pub(crate) const REGISTERS: u64 = 1 << 46;
+pub const REGISTERS: u64 = 1 << 46;
 
 /// A memory, its queues, and what is known of the traffic runs that write into it.
 #[derive(Debug)]

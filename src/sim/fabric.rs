@@ -312,8 +312,8 @@ impl<N: Node> Fabric<N> {
 
     /// Like [`go_on`](Self::go_on), but the node takes the standstill for a sleep, so that its time
     /// includes it.
-    #[cfg(test)]
-    pub(crate) fn go_on_by_the_clock(&mut self, id: NodeId) {
+    #[cfg(any(test, feature = "testing"))]
+    pub fn go_on_by_the_clock(&mut self, id: NodeId) {
         let slot = &mut self.slots[id.0 as usize];
         // Its timers run before it has read the waiting frames.
         let waiting = slot.waiting.take();

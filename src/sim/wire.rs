@@ -36,7 +36,7 @@ pub struct Wire {
     impairment: Option<Impairment>,
     late: Option<LateCopies>,
     /// Makes late copies harmful: see `forge_late_copies`.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "testing"))]
     forgery: Option<(Forgery, Vec<u8>)>,
     cut: bool,
     /// Frames come from another fabric, later than they were sent.
@@ -48,7 +48,7 @@ pub struct Wire {
 }
 
 /// What becomes of a late copy: of the frame that came last, and the copy.
-#[cfg(test)]
+#[cfg(any(test, feature = "testing"))]
 pub type Forgery = fn(&[u8], Vec<u8>) -> Vec<u8>;
 
 /// Buffers kept for reuse by one wire.
@@ -66,7 +66,7 @@ impl Wire {
             noise: None,
             impairment: None,
             late: None,
-            #[cfg(test)]
+            #[cfg(any(test, feature = "testing"))]
             forgery: None,
             cut: false,
             from_abroad: false,
@@ -143,7 +143,7 @@ impl Wire {
 
     /// From now on late copies come as `forgery` makes them: the canary of what looks for their
     /// harm.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "testing"))]
     pub fn forge_late_copies(&mut self, forgery: Forgery) {
         self.forgery = Some((forgery, Vec::new()));
     }
@@ -236,7 +236,7 @@ impl Wire {
         {
             let (at, frame) = late.poll(now)?;
             self.counters.late_copies += 1;
-            #[cfg(test)]
+            #[cfg(any(test, feature = "testing"))]
             let frame = match &self.forgery {
                 Some((forgery, last)) => forgery(last, frame),
                 None => frame,
@@ -251,7 +251,7 @@ impl Wire {
         if let Some(late) = &mut self.late {
             late.see(at, &frame);
         }
-        #[cfg(test)]
+        #[cfg(any(test, feature = "testing"))]
         if let Some((_, last)) = &mut self.forgery {
             last.clone_from(&frame);
         }

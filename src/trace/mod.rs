@@ -1,14 +1,13 @@
-//! What became of a packet in a router: the watch that a router has while somebody asks, and what
-//! it writes down.
+//! Packet tracing in routers: the watch that a router keeps on request, and its records.
 //!
-//! Packets have no bit to mark them by. A [`Flow`] says between which two network interfaces a
-//! packet goes, which every header tells as far as routers need it; a router that watches a flow
-//! keeps a [`Passage`] of each of its packets, and who asked finds the one he means by its
-//! [identity](Passage::identity), such as the number that its network interface gave it. A router
-//! that watches nothing asks itself so once per packet and stage.
+//! Packets have no bit to mark them. A [`Flow`] says between which two NICs (network interfaces) a
+//! packet goes, which every header shows as far as routers need it. A router that watches a flow
+//! keeps a [`Passage`] of each of its packets, and the caller finds its packet by its
+//! [identity](Passage::identity), such as the number that its NIC gave it. A router without a watch
+//! pays one test per packet and stage.
 //!
-//! A [`Watch`] is bounded: of the passages that nobody fetches, the oldest go. Machines say by which
-//! [`Place`] of theirs a packet waits, and what their stages are called.
+//! A [`Watch`] is bounded: the oldest passages that nobody fetched are dropped. Machines say at
+//! which [`Place`] a packet waits, and name their stages.
 
 mod outlook;
 mod passage;
@@ -22,48 +21,47 @@ use serde::{Deserialize, Serialize};
 
 use crate::time::Time;
 
-/// Packets between two network interfaces: requests one way, their answers the other. By the numbers
-/// that routers know them by.
+/// Packets between two NICs, by the numbers that routers use: requests one way, responses the
+/// other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Flow {
-    /// Where requests come from, and answers go to.
+    /// Source of requests, destination of responses.
     pub from: u32,
-    /// Where requests go to, and answers come from.
+    /// Destination of requests, source of responses.
     pub to: u32,
 }
 
 impl Flow {
-    /// Where its packets of that kind go.
+    /// Destination of its responses or requests.
     #[inline]
     pub const fn destination(self, response: bool) -> u32 {
         if response { self.from } else { self.to }
     }
 }
 
-/// What a router has written down so far.
+/// What a router has recorded so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Watched {
-    /// Whether it still watches: it stops by itself after a time.
+    /// Whether it still watches: a watch ends after a time.
     pub armed: bool,
-    /// The passages, oldest first; those of packets that are still inside come last.
+    /// The passages, oldest first; those of packets still inside come last.
     pub passages: Vec<Passage>,
-    /// Passages that were dropped for want of room.
+    /// Passages dropped for lack of room.
     pub dropped: u64,
 }
 
 /// A router that can watch packets pass.
 pub trait Tracing {
-    /// Watches the packets of `flow` until `until` at the latest. What was watched before is
-    /// forgotten.
+    /// Watches the packets of `flow` until `until` at the latest. Earlier records are dropped.
     fn watch(&mut self, now: Time, flow: Flow, until: Time);
 
-    /// What has been written down of packets with that identity, or of all. It stays there.
+    /// The records of packets with `identity`, or of all. They are kept.
     fn watched(&mut self, now: Time, identity: Option<u64>) -> Watched;
 
-    /// Keeps packets of that identity alone from now on, and of those that it has written down.
+    /// From now on keeps only packets with `identity` or without one, also of those recorded.
     fn want(&mut self, identity: u64);
 
-    /// Watches no more, and forgets all.
+    /// Stops watching, and drops all records.
     fn unwatch(&mut self);
 }

@@ -1,57 +1,57 @@
-//! Which way a packet would go from a router, without one being sent.
+//! Route predictions: where a router would send a packet, without sending one.
 
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-/// A packet that might come to a router.
+/// A packet that might arrive at a router.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Question {
-    /// The port by which it comes.
+    /// The port by which it arrives.
     pub port: u8,
-    /// The number, as routers know it, of the network interface that it goes to.
+    /// Its destination NIC, by the number that routers use.
     pub to: u32,
-    /// Whether it is an answer.
+    /// Whether it is a response.
     pub response: bool,
-    /// Whether it asks to keep its order.
+    /// Whether it asks to stay in order.
     pub ordered: bool,
     /// The address of a request, where machines route by it.
     pub address: u64,
-    /// What the router before it said of it; nothing at its source.
+    /// The [`Onward::state`] of the router before; `None` at its source.
     pub state: Option<u64>,
 }
 
-/// What a router would do with it.
+/// What a router would do with the packet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outlook {
-    /// Tables and registers that are looked at.
+    /// Tables and registers consulted.
     pub consulted: Vec<String>,
-    /// How it is chosen among the ways.
+    /// How the router chooses among the outputs.
     pub how: String,
-    /// The ways; those that would be taken without load come first.
+    /// The possible outputs; those taken without load come first.
     pub ways: Vec<Onward>,
-    /// Whether the first is the one that is taken, whatever the load.
+    /// Whether the first is taken, whatever the load.
     pub is_certain: bool,
 }
 
-/// A way on.
+/// A possible output.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Onward {
     /// The port by which it leaves.
     pub port: u8,
     /// The virtual channel there.
     pub vc: u8,
-    /// What kind of way that is.
+    /// Kind of route.
     pub kind: Cow<'static, str>,
-    /// What the next router has to know.
+    /// State for the next router.
     pub state: u64,
     /// Whether the link of the port is up, if that is known.
     pub is_up: Option<bool>,
 }
 
-/// A router that can be asked.
+/// A router that can predict routes.
 pub trait Outlooks {
-    /// What it would do with a packet. It does nothing.
+    /// What it would do with a packet. Has no effect.
     fn outlook(&self, question: &Question) -> Outlook;
 }

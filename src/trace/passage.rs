@@ -1,90 +1,90 @@
-//! What is known of a packet's way through a router.
+//! Record of a packet's passage through a router.
 
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-/// A packet's way through a router. Times are picoseconds of the router's own clock.
+/// A packet's passage through a router. Times are picoseconds of the router's clock.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Passage {
-    /// What tells it from others of its flow, as far as the router saw it.
+    /// Distinguishes it from others of its flow, if the router saw it.
     pub identity: Option<u64>,
-    /// Whether it is an answer.
+    /// Whether it is a response.
     pub response: bool,
-    /// Its phits or flits, where its header says how many there are.
+    /// Its length in phits or flits, if its header says so.
     pub units: Option<u8>,
-    /// The port by which it came.
+    /// The port by which it arrived.
     pub port: u8,
     /// Its virtual channel there.
     pub vc: u8,
-    /// When its header came; `None` if that was before the watch began.
+    /// When its header arrived; `None` if before the watch began.
     pub arrived_ps: Option<u64>,
-    /// The stages that it has left, in their order.
+    /// The stages that it has left, in order.
     pub steps: Vec<Step>,
-    /// What was decided about it, in the order of the decisions.
+    /// The decisions about it, in order.
     pub choices: Vec<Choice>,
-    /// By what it left.
+    /// How it left.
     pub departure: Option<Departure>,
-    /// Why it did not leave.
+    /// Why it was discarded.
     pub discarded: Option<Cow<'static, str>>,
 }
 
 /// A stage that a packet has left.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
-    /// What the machine calls it.
+    /// Name of the stage.
     pub stage: Cow<'static, str>,
     /// When the header left it.
     pub left_ps: u64,
-    /// What it takes with nobody in the way.
+    /// Time it takes without contention.
     pub least_ps: u64,
 }
 
-/// A decision.
+/// A routing decision.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Choice {
-    /// Among what: `port`, or another part of the router.
+    /// What was chosen: `port`, or another part of the router.
     pub among: Cow<'static, str>,
     /// How the packet asked to be routed.
     pub mode: Cow<'static, str>,
-    /// Whom the router looked at.
+    /// The candidates considered.
     pub candidates: Vec<Candidate>,
     /// The number of the winner.
     pub winner: u8,
-    /// Why that one.
+    /// Why it won.
     pub why: Cow<'static, str>,
-    /// How often it was decided: a decision that cannot be carried out is taken anew. The candidates
+    /// How often it was decided: a decision that cannot be carried out is repeated. The candidates
     /// are those of the last time.
     pub times: u32,
 }
 
-/// One that was looked at.
+/// A candidate of a decision.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Candidate {
-    /// Its number among its like.
+    /// Number of the port or other part.
     pub number: u8,
-    /// What kind of way leads by it, where there are several.
+    /// Kind of route through it, where there are several.
     pub kind: Cow<'static, str>,
-    /// Its load as the router saw it, if it looked.
+    /// Its load as the router saw it, if it was considered.
     pub load: Option<u32>,
-    /// What that load counts for against the others.
+    /// Cost of that load in the comparison.
     pub cost: Option<u32>,
 }
 
 /// How a packet left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Departure {
-    /// The port.
+    /// The output port.
     pub port: u8,
-    /// The virtual channel.
+    /// The output virtual channel.
     pub vc: u8,
-    /// What the link had sent again so far.
+    /// Units that the link had resent so far.
     pub resent_before: Option<u64>,
-    /// What it has sent again from then until all that it had sent was acknowledged, or until now.
+    /// Units resent from then until everything sent was acknowledged, or until now.
     pub resent: Option<u64>,
-    /// Whether all was acknowledged since: the packet is at the other end.
+    /// Whether everything was acknowledged since: the packet has arrived.
     pub acknowledged: bool,
-    /// Whether the link went down before that: what was under way on it is lost.
+    /// Whether the link went down before that: what was in flight is lost.
     #[serde(default)]
     pub link_ended: bool,
 }
@@ -102,7 +102,7 @@ impl Passage {
         step.or(self.arrived_ps)
     }
 
-    /// The same by a clock that is so many picoseconds ahead.
+    /// The passage in the time of a clock that is `by_ps` picoseconds ahead.
     #[must_use]
     pub fn shifted(mut self, by_ps: i64) -> Self {
         let shift = |ps: &mut u64| *ps = ps.saturating_add_signed(by_ps);
@@ -113,8 +113,8 @@ impl Passage {
         self
     }
 
-    /// The times in the stages: name, when it came there, how long it was there, and how much of that
-    /// it waited. Unknown where it came before the watch began.
+    /// Per stage: its name, when the packet arrived, how long it stayed, and how much of that it
+    /// waited. `None` if it arrived before the watch began.
     pub fn stays(&self) -> impl Iterator<Item = (&str, Option<u64>, Option<[u64; 2]>)> {
         let mut before = self.arrived_ps;
         self.steps.iter().map(move |step| {

@@ -1,4 +1,4 @@
-//! The notebook of a router that watches a flow.
+//! The records of a router that watches a flow.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
@@ -7,45 +7,45 @@ use super::passage::{Candidate, Choice, Departure, Passage, Step};
 use super::{Flow, Watched};
 use crate::time::Time;
 
-/// Passages that are kept, and packets that are followed at once.
+/// Most passages kept, and most packets followed at once.
 const MOST_PASSAGES: usize = 4096;
 const MOST_OPEN: usize = 512;
-/// Arrivals that are kept of a queue, of one moment each.
+/// Most arrival times kept per queue.
 const MOST_ARRIVALS: usize = 512;
 
-/// Where a packet waits in a router: a queue or buffer, by a number of the machine's own. Packets
-/// leave a place in the order in which they came there.
+/// A queue or buffer where packets wait, by the machine's number. Packets leave it in order of
+/// arrival.
 pub type Place = u32;
 
 /// A stage of a router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stage {
-    /// What it is called.
+    /// Name of the stage.
     pub name: &'static str,
-    /// Cycles that a header takes through it with nobody in the way.
+    /// Cycles that a header takes through it without contention.
     pub cycles: u64,
 }
 
-/// A packet that begins to be followed.
+/// A packet to follow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Opening {
-    /// Where it waits.
+    /// The queue or buffer where it waits.
     pub place: Place,
-    /// What of its header stays the same inside the router.
+    /// Header fields that stay the same inside the router.
     pub key: u64,
     /// See [`Passage::identity`].
     pub identity: Option<u64>,
-    /// Whether it is an answer.
+    /// Whether it is a response.
     pub response: bool,
-    /// Its phits or flits.
+    /// Its length in phits or flits.
     pub units: Option<u8>,
-    /// The port by which it came, and its virtual channel.
+    /// The port and virtual channel by which it arrived.
     pub from: (u8, u8),
-    /// When its header came.
+    /// When its header arrived.
     pub arrived_ps: Option<u64>,
 }
 
-/// A packet that is followed.
+/// A packet being followed.
 #[derive(Clone, Debug)]
 struct Open {
     place: Place,
@@ -53,10 +53,10 @@ struct Open {
     passage: Passage,
 }
 
-/// A clock of cycles: when its first began, and how long they are, in picoseconds.
+/// A cycle clock: start of its first cycle and cycle time, in picoseconds.
 type CycleClock = (u64, u64);
 
-/// What a router that watches writes into. Boxed, and absent where nobody watches.
+/// The records of a watch. Boxed, and absent without one.
 #[derive(Clone, Debug)]
 pub struct Watch {
     flow: Flow,
@@ -66,18 +66,18 @@ pub struct Watch {
     arrivals: BTreeMap<u32, VecDeque<(u64, u32)>>,
     open: VecDeque<Open>,
     done: VecDeque<Passage>,
-    /// The first of `done` whose link has still to acknowledge something, counted from the end.
+    /// Passages at the end of `done`, from the first whose link owes an acknowledgement.
     unsettled: usize,
     dropped: u64,
-    /// The first passages are kept, not the last.
+    /// Keep the first passages, not the last.
     keeps_first: bool,
-    /// Only packets of this identity are kept.
+    /// Keep only packets of this identity.
     wanted: Option<u64>,
 }
 
 impl Watch {
-    /// Watches a flow until `until`. Where a router has a clock of cycles, times are those of its
-    /// cycles, `clock` being when the first began and how long they are; else of its driver.
+    /// Watches a flow until `until`. With `clock` (start of the first cycle, and cycle time), times
+    /// are those of cycles; without, driver time.
     pub fn new(flow: Flow, now: Time, until: Time, clock: Option<(u64, u64)>) -> Self {
         Self {
             flow,
@@ -94,7 +94,7 @@ impl Watch {
         }
     }
 
-    /// Watches a flow without end, and keeps the first passages instead of the last.
+    /// Watches a flow without end, and keeps the first passages, not the last.
     pub fn first_of(flow: Flow, clock: (u64, u64)) -> Self {
         Self {
             keeps_first: true,
@@ -102,7 +102,7 @@ impl Watch {
         }
     }
 
-    /// Keeps packets of that identity alone from now on, and of those that it has.
+    /// From now on keeps only packets with `identity` or without one, also of those recorded.
     pub fn want(&mut self, identity: u64) {
         self.wanted = Some(identity);
         let is_wanted = |passage: &Passage| passage.identity.is_none_or(|of| of == identity);
@@ -111,20 +111,20 @@ impl Watch {
         self.unsettled = self.done.len();
     }
 
-    /// The flow.
+    /// The watched flow.
     #[inline]
     pub fn flow(&self) -> Flow {
         self.flow
     }
 
-    /// It is `now`; false when the watch is over.
+    /// Sets the time; returns false when the watch is over.
     #[inline]
     pub fn see(&mut self, now: Time) -> bool {
         self.now_ps = now.as_ps();
         now < self.until
     }
 
-    /// When `cycle` is, for a router that is in it.
+    /// Time of `cycle`; without a cycle clock, the current time.
     #[inline]
     pub fn at(&self, cycle: u64) -> u64 {
         match self.clock {
@@ -137,7 +137,7 @@ impl Watch {
         self.clock.map_or(0, |(_, ps)| ps * stage.cycles)
     }
 
-    /// Phits or flits have come into a queue in `cycle`.
+    /// Records that phits or flits entered a queue in `cycle`.
     pub fn arrived(&mut self, queue: u32, cycle: u64, units: u32) {
         let at = self.at(cycle);
         let arrivals = self.arrivals.entry(queue).or_default();
@@ -152,8 +152,8 @@ impl Watch {
         }
     }
 
-    /// When the front of a queue came that holds `held` phits or flits which came by `cycle`; `None`
-    /// if that was before the watch.
+    /// When the front of a queue arrived, given that the queue holds `held` of the phits or flits
+    /// that arrived by `cycle`; `None` if before the watch.
     pub fn front_arrived(&self, queue: u32, held: u32, cycle: u64) -> Option<u64> {
         let by = self.at(cycle);
         let mut left = held;
@@ -167,13 +167,13 @@ impl Watch {
         None
     }
 
-    /// The first packet at a place with that key.
+    /// The first packet at `place` with `key`.
     fn find(&mut self, place: Place, key: u64) -> Option<usize> {
         let of = |open: &Open| open.place == place && open.key == key;
         self.open.iter().position(of)
     }
 
-    /// Whether a packet at that place with that key is followed already.
+    /// Whether a packet at `place` with `key` is already followed.
     pub fn follows(&mut self, place: Place, key: u64) -> bool {
         self.find(place, key).is_some()
     }
@@ -199,14 +199,14 @@ impl Watch {
         });
     }
 
-    /// What the router saw of a followed packet after its header.
+    /// Sets the identity of a followed packet, which comes after its header.
     pub fn identify(&mut self, place: Place, key: u64, identity: u64) {
         if let Some(index) = self.find(place, key) {
             self.open[index].passage.identity.get_or_insert(identity);
         }
     }
 
-    /// Something was decided about the packet; a decision among the same things before is replaced.
+    /// Records a decision about the packet; it replaces the last one among the same things.
     pub fn decided(&mut self, place: Place, key: u64, choice: Choice) {
         let Some(index) = self.find(place, key) else {
             return;
@@ -214,7 +214,7 @@ impl Watch {
         let choices = &mut self.open[index].passage.choices;
         match choices.last_mut() {
             Some(last) if last.among == choice.among => {
-                // One that was still open was none yet.
+                // An open one did not count yet.
                 let times = last.times + u32::from(last.winner != u8::MAX);
                 *last = Choice { times, ..choice };
             }
@@ -222,13 +222,13 @@ impl Watch {
         }
     }
 
-    /// The packet left `stage` in `cycle`, and waits at `to` now.
+    /// The packet left `stage` in `cycle` and now waits at `to`.
     pub fn step(&mut self, (place, to): (Place, Place), key: u64, stage: Stage, cycle: u64) {
         let (left_ps, least_ps) = (self.at(cycle), self.least(stage));
         let Some(index) = self.find(place, key) else {
             return;
         };
-        // It is the last that came there: what came before leaves before.
+        // It is the last to arrive there, so it goes to the back.
         let Some(mut open) = self.open.remove(index) else {
             return;
         };
@@ -241,10 +241,10 @@ impl Watch {
         self.open.push_back(open);
     }
 
-    /// The packet left its last `stage` in `cycle`, and the router, by this port and channel.
+    /// The packet left its last `stage`, and the router, in `cycle`, by this port and channel.
     pub fn left(&mut self, place: Place, key: u64, stage: Stage, cycle: u64, by: (u8, u8)) {
         self.step((place, place), key, stage, cycle);
-        // A packet that has left the stage is the last of all.
+        // `step` moved the packet to the back.
         let is_it = |open: &&Open| open.place == place && open.key == key;
         if self.open.back().filter(is_it).is_none() {
             return;
@@ -262,7 +262,7 @@ impl Watch {
         }
     }
 
-    /// The packet is thrown away.
+    /// The packet was discarded.
     pub fn discarded(&mut self, place: Place, key: u64, why: &'static str) {
         if let Some(index) = self.find(place, key)
             && let Some(Open { mut passage, .. }) = self.open.remove(index)
@@ -291,14 +291,14 @@ impl Watch {
         self.unsettled = (self.unsettled + 1).min(self.done.len());
     }
 
-    /// Whether packets have left whose links should be looked at.
+    /// Whether packets have left whose links must be checked.
     #[inline]
     pub fn is_unsettled(&self) -> bool {
         self.unsettled > 0
     }
 
-    /// Looks at the links by which packets left: `link` tells of a port what it has sent again so
-    /// far, and whether all that it has sent is acknowledged; `None` if it is down.
+    /// Checks the links by which packets left. `link` returns the resends of a port so far, and
+    /// whether everything it sent is acknowledged; `None` if it is down.
     pub fn settle(&mut self, link: impl Fn(u8) -> Option<(u64, bool)>) {
         let first = self.done.len() - self.unsettled;
         let mut oldest = None;
@@ -310,7 +310,7 @@ impl Watch {
                 continue;
             }
             let Some((resent, is_quiet)) = link(departure.port) else {
-                // In its next session nothing is unacknowledged, and nothing of this is there.
+                // Its next session starts with nothing unacknowledged, and without this packet.
                 departure.link_ended = true;
                 continue;
             };
@@ -324,7 +324,7 @@ impl Watch {
         self.unsettled = oldest.map_or(0, |index| self.done.len() - index);
     }
 
-    /// What has been written down of packets of that identity, or of all.
+    /// The records of packets with `identity` or without one, or of all.
     pub fn report(&self, identity: Option<u64>) -> Watched {
         let open = self.open.iter().map(|open| &open.passage);
         let passages = self.done.iter().chain(open).filter(|passage| {
@@ -339,7 +339,7 @@ impl Watch {
 }
 
 impl Candidate {
-    /// One without load and cost.
+    /// A candidate without load and cost.
     pub fn new(number: u8, kind: &'static str) -> Self {
         Self {
             number,

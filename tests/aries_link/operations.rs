@@ -11,11 +11,9 @@ use std::collections::VecDeque;
 use phitwire::link::EndStatus;
 use phitwire::link::LinkControlBlock;
 use phitwire::link::{EndName, LinkClock, LinkConfig, LinkProfile};
-use phitwire::machine::aries::link::STANDARD;
-use phitwire::machine::aries::link::{
-    AriesInput, AriesLcb, AriesLinkConfig, LcbRegisters, SetProfile,
-};
 use phitwire::time::{Duration, Time};
+use phitwire_aries::link::STANDARD;
+use phitwire_aries::link::{AriesInput, AriesLcb, AriesLinkConfig, LcbRegisters, SetProfile};
 use phitwire_framing::aries::flit::{Flit, Head, MAX_PACKET_FLITS, NodeId, Routing, VCS};
 use phitwire_framing::aries::frame::{SetFrame, SetFrameWriter, set_frame_len};
 use phitwire_framing::aries::set::{ControlSet, DATA_FLITS, DataSet, Set, Tail};

@@ -1,7 +1,7 @@
 //! Any bytes as a description, for the fuzz target and the replay of its corpus.
 
-use phitwire::machine;
 use phitwire::net::{Effort, MAX_MISTAKES};
+use phitwire_machines::CATALOGUE;
 
 /// Letters of a line of an answer at most.
 const MOST_LETTERS: usize = 3_000;
@@ -10,10 +10,12 @@ const MOST_LETTERS: usize = 3_000;
 /// told, in letters that can be seen. What is right survives being written. The lines of the
 /// answer, none for what is right.
 pub fn answer(bytes: &[u8]) -> String {
-    match machine::read_with("any.toml", bytes, Effort::Bounded) {
+    match CATALOGUE.read_with("any.toml", bytes, Effort::Bounded) {
         Ok(read) => {
             let text = read.network.write();
-            let again = machine::read("again.toml", &text).expect("what was written can be read");
+            let again = CATALOGUE
+                .read("again.toml", &text)
+                .expect("what was written can be read");
             assert_eq!(*again, *read.network);
             String::new()
         }

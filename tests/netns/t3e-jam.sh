@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A ring of T3E routers into which wrong tables of virtual channels are loaded by force: it jams under load, maintenance
 # packets, which need no buffers, repair the tables through the jammed network, and it drains. The same in virtual time is in
-# src/machine/t3e/tests/maintenance.rs.
+# machines/t3e/src/tests/maintenance.rs.
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces

@@ -2,14 +2,14 @@
 //! messages, maintenance packets, the buffers of an input; for the fuzz target and the replay of its corpus. Nothing here
 //! may panic, except where a decoder contradicts itself or its encoder.
 
-use phitwire::machine::t3e::barrier::Message;
-use phitwire::machine::t3e::format::maintenance::{MaintenanceHeader, MaintenanceTrail};
-use phitwire::machine::t3e::format::{
+use phitwire::packets::Packet as _;
+use phitwire_t3e::barrier::Message;
+use phitwire_t3e::format::maintenance::{MaintenanceHeader, MaintenanceTrail};
+use phitwire_t3e::format::{
     Burst, Control, Flit, FlitKind, Header, HeaderError, MAX_PACKET_FLITS, MaintenancePacket,
     PacketBuf, Repair, Request, VCS,
 };
-use phitwire::machine::t3e::link::{Depths, FlitBuffer};
-use phitwire::packets::Packet as _;
+use phitwire_t3e::link::{Depths, FlitBuffer};
 
 /// What became of the bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -195,7 +195,7 @@ pub fn decode_with_checks_made_right(bytes: &[u8]) -> Outcome {
         for (word, control) in burst.words.iter_mut().zip(burst.controls) {
             if control.is_head() {
                 let information = *word & ((1 << 57) - 1);
-                *word = phitwire::machine::t3e::format::check::seal_header(information);
+                *word = phitwire_t3e::format::check::seal_header(information);
             }
         }
         burst.emit(chunk);

@@ -12,12 +12,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use operations::{Outcome, run};
-use phitwire::machine::t3e::barrier::{Kind, Message, UnitNumber};
-use phitwire::machine::t3e::format::{
-    BURST_FLITS, Burst, Control, Flit, MaintenancePacket, VCS, Way,
-};
 use phitwire::packets::Packet as _;
 use phitwire::rng::Rng;
+use phitwire_t3e::barrier::{Kind, Message, UnitNumber};
+use phitwire_t3e::format::{BURST_FLITS, Burst, Control, Flit, MaintenancePacket, VCS, Way};
 use proptest::prelude::*;
 
 type Inputs = BTreeMap<String, Vec<u8>>;

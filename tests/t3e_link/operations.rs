@@ -12,13 +12,11 @@ use std::collections::VecDeque;
 use phitwire::device::LinkView;
 use phitwire::link::{EndName, EndStatus, LinkClock, LinkConfig, LinkProfile};
 use phitwire::link::{LinkControlBlock, ReceiveBuffer};
-use phitwire::machine::t3e::format::{
-    Burst, Command, Flit, Header, Name, PacketBuf, Repair, Request, VCS,
-};
-use phitwire::machine::t3e::link::{Depths, FlitEnd, FlitInput, FlitLinkConfig, STANDARD};
 use phitwire::packets::Packet as _;
 use phitwire::time::{Duration, Time};
 use phitwire_framing::carrier::frame::{CHECK_BYTES, LinkEnd, PLAIN_AT, seal};
+use phitwire_t3e::format::{Burst, Command, Flit, Header, Name, PacketBuf, Repair, Request, VCS};
+use phitwire_t3e::link::{Depths, FlitEnd, FlitInput, FlitLinkConfig, STANDARD};
 
 /// What the operations came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

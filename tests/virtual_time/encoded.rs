@@ -2,9 +2,9 @@
 //! ones.
 
 use phitwire::chip::Grain;
-use phitwire::machine::aries::cycle::{Aries, AriesOptions};
-use phitwire::machine::aries::topology::Dragonfly;
 use phitwire::sim::direct::{Config, Load, Report, Serial, Simulation, Traffic, Warmup};
+use phitwire_aries::cycle::{Aries, AriesOptions};
+use phitwire_aries::topology::Dragonfly;
 
 use crate::harness::{dragonfly, netem};
 

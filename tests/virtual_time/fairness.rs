@@ -11,18 +11,18 @@
 
 use phitwire::chip::Grain;
 use phitwire::link::LaneRate;
-use phitwire::machine::aries::cycle::{Aries, AriesOptions};
-use phitwire::machine::aries::link::rates::{G12_5, G14_0};
-use phitwire::machine::aries::topology::{Dragonfly, DragonflySpec, Shape};
-use phitwire::machine::blackwidow::cycle::{BlackWidow, BlackWidowOptions};
-use phitwire::machine::blackwidow::link::rates as of_yarc;
-use phitwire::machine::blackwidow::topology::{BlackWidowSpec, FoldedClos};
-use phitwire::machine::t3e::cycle::{T3e, T3eOptions};
-use phitwire::machine::t3e::topology::{Torus, TorusSpec};
 use phitwire::sim::direct::{
     Config, CycleModel, Load, Report, Serial, Simulation, Traffic, Warmup,
 };
+use phitwire_aries::cycle::{Aries, AriesOptions};
+use phitwire_aries::link::rates::{G12_5, G14_0};
+use phitwire_aries::topology::{Dragonfly, DragonflySpec, Shape};
+use phitwire_blackwidow::cycle::{BlackWidow, BlackWidowOptions};
+use phitwire_blackwidow::link::rates as of_yarc;
+use phitwire_blackwidow::topology::{BlackWidowSpec, FoldedClos};
 use phitwire_framing::aries::flit::Routing;
+use phitwire_t3e::cycle::{T3e, T3eOptions};
+use phitwire_t3e::topology::{Torus, TorusSpec};
 
 const GRAINS: [Grain; 2] = [Grain::Flit, Grain::Packet];
 const LINKS: [&str; 2] = ["direct", "encoded"];
@@ -93,7 +93,7 @@ fn yarc(processors: u32) -> FoldedClos {
 }
 
 fn t3e(size: [u8; 3]) -> Torus {
-    let shape = phitwire::machine::t3e::route::Shape::new(size, vec![]).expect("a shape");
+    let shape = phitwire_t3e::route::Shape::new(size, vec![]).expect("a shape");
     TorusSpec::new(shape).torus()
 }
 

@@ -3,14 +3,14 @@
 use phitwire::device::LinkFault;
 use phitwire::link::LinkState;
 use phitwire::link::impair::Probability;
-use phitwire::machine::blackwidow::nic::BlackWidowNic;
-use phitwire::machine::blackwidow::router::Yarc;
-use phitwire::machine::blackwidow::topology::{BlackWidowSpec, ClosSettings};
 use phitwire::net::NodeRef;
 use phitwire::nic::{Operation, RunPhase, TrafficPattern, TrafficSpec};
 use phitwire::sim::check::Allowance;
 use phitwire::sim::{Direction, LinkId, LinkSpec};
 use phitwire::time::Duration;
+use phitwire_blackwidow::nic::BlackWidowNic;
+use phitwire_blackwidow::router::{Yarc, counted};
+use phitwire_blackwidow::topology::{BlackWidowSpec, ClosSettings};
 
 use crate::harness::{
     Network, bring_up, finish, generate, impair_all, link_counter, live, paced, run, uniform, up,
@@ -181,7 +181,7 @@ fn poisoned_packets_are_dropped_hops_later_and_come_again() {
     // is checked; a corrupt tail then poisons what is on its way already.
     let spec = LinkSpec {
         latency: Duration::from_us(1),
-        mtu: phitwire::machine::blackwidow::link::MIN_FRAME_BYTES,
+        mtu: phitwire_blackwidow::link::MIN_FRAME_BYTES,
     };
     let mut network = bring_up(generate(&live(8, 4)), 4, spec);
     impair_all(&mut network, "corrupt 10%");
@@ -191,7 +191,7 @@ fn poisoned_packets_are_dropped_hops_later_and_come_again() {
     };
     let report = run(&mut network, &traffic, Duration::from_ms(20_000));
     assert_eq!((report.delivered, report.timed_out), (4_800, 0));
-    let counters = |router| network.node::<Yarc>(router).counters();
+    let counters = |router| counted(network.node::<Yarc>(router));
     let forwarded = network.routers().map(counters);
     let forwarded: u64 = forwarded.map(|c| c.poisoned_packets_forwarded).sum();
     assert!(forwarded > 0, "a router has sent on what turned out bad");

@@ -7,16 +7,16 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use phitwire::chip::Grain;
-use phitwire::machine::aries::topology::Dragonfly;
-use phitwire::machine::blackwidow::topology::BlackWidowSpec;
-use phitwire::machine::t3e::cycle::{T3e, T3eOptions};
-use phitwire::machine::t3e::route::Shape;
-use phitwire::machine::t3e::topology::{Channels, Torus, TorusSpec};
 use phitwire::net::{self, Clock, Profile};
 use phitwire::nic::{Operation, TrafficPattern, TrafficSpec, Ways};
 use phitwire::sim::World;
 use phitwire::sim::direct::{Config, Report, Serial, Simulation};
 use phitwire::time::Duration;
+use phitwire_aries::topology::Dragonfly;
+use phitwire_blackwidow::topology::BlackWidowSpec;
+use phitwire_t3e::cycle::{T3e, T3eOptions};
+use phitwire_t3e::route::Shape;
+use phitwire_t3e::topology::{Channels, Torus, TorusSpec};
 
 use crate::encoded::{encoded, traffic};
 use crate::harness::{aries_3x4, impair_all, live, paced, run, uniform, up, up_with};

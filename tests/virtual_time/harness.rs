@@ -1,13 +1,13 @@
 //! What the tests of this directory share.
 
 use phitwire::link::impair::Netem;
-use phitwire::machine::aries::topology::{Dragonfly, DragonflySpec, Shape};
-use phitwire::machine::blackwidow::topology::{BlackWidowSpec, ClosSettings, FoldedClos};
 use phitwire::net::{self, Clock, Profile};
 use phitwire::nic::{Operation, TrafficReport, TrafficSpec};
 use phitwire::sim::check::Allowance;
 use phitwire::sim::{Direction, LinkId, LinkSpec, World};
 use phitwire::time::Duration;
+use phitwire_aries::topology::{Dragonfly, DragonflySpec, Shape};
+use phitwire_blackwidow::topology::{BlackWidowSpec, ClosSettings, FoldedClos};
 
 pub type Network = World<FoldedClos>;
 
@@ -65,8 +65,7 @@ pub fn dragonfly(groups: u16, blades: u8) -> Dragonfly {
 /// real wires.
 pub fn aries_3x4() -> Dragonfly {
     let text = include_str!("../../netns-scripts/topologies/aries-3x4.toml");
-    phitwire::machine::aries::topology::read("aries-3x4.toml", text)
-        .expect("a ready description is sound")
+    phitwire_aries::topology::read("aries-3x4.toml", text).expect("a ready description is sound")
 }
 
 /// The network with all its links up. A live link has some 20 us between two processes.

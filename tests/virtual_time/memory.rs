@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use phitwire::machine::blackwidow::nic::{BlackWidowNic, NicEvent, Outcome};
-use phitwire::machine::blackwidow::router::Yarc;
 use phitwire::rng::Rng;
 use phitwire::sim::NodeId;
 use phitwire::time::Duration;
+use phitwire_blackwidow::nic::{BlackWidowNic, NicEvent, Outcome};
+use phitwire_blackwidow::router::Yarc;
 use phitwire_framing::yarc::maintenance::{Maintenance, Operation, RegisterStatus, RouteVector};
 
 use crate::harness::{Network, impair_all, live, paced, up};

@@ -2,13 +2,13 @@
 
 use phitwire::device::{DeviceEvent, LinkFault};
 use phitwire::link::{LinkEvent, LinkState};
-use phitwire::machine::blackwidow::router::Yarc;
-use phitwire::machine::blackwidow::topology::{BlackWidowSpec, ClosSettings};
 use phitwire::net::NodeRef;
 use phitwire::nic::{TrafficPattern, TrafficReport, TrafficSpec};
 use phitwire::sim::check::Allowance;
 use phitwire::sim::{LinkId, NodeId};
 use phitwire::time::Duration;
+use phitwire_blackwidow::router::Yarc;
+use phitwire_blackwidow::topology::{BlackWidowSpec, ClosSettings};
 
 use crate::harness::{Network, finish, link_counter, live, run, uniform, up};
 

@@ -1,9 +1,9 @@
 //! Traffic at a rate: network interfaces that are woken by nothing but their own deadlines and what
 //! arrives.
 
-use phitwire::machine::blackwidow::nic::BlackWidowNic;
 use phitwire::nic::{TrafficReport, TrafficSpec};
 use phitwire::time::Duration;
+use phitwire_blackwidow::nic::BlackWidowNic;
 
 use crate::harness::{Network, live, run, uniform, up};
 

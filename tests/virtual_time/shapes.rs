@@ -1,9 +1,9 @@
 //! Networks of other shapes, and determinism.
 
-use phitwire::machine::blackwidow::router::Yarc;
-use phitwire::machine::blackwidow::topology::{BlackWidowSpec, Rank, Taper};
 use phitwire::nic::{TrafficPattern, TrafficSpec};
 use phitwire::time::Duration;
+use phitwire_blackwidow::router::{Yarc, counted};
+use phitwire_blackwidow::topology::{BlackWidowSpec, Rank, Taper};
 
 use crate::harness::{impair_all, live, paced, run, uniform, up};
 
@@ -37,7 +37,7 @@ fn virtual_routers_of_an_r2() {
             assert_eq!(report.delivered, 32 * 60);
         }
         for router in network.routers() {
-            let counters = network.node::<Yarc>(router).counters();
+            let counters = counted(network.node::<Yarc>(router));
             assert_eq!(counters.up_down_violations, 0);
             assert_eq!(counters.virtual_router_violations, 0);
         }

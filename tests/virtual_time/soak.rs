@@ -1,10 +1,10 @@
 //! Random networks, traffic and harm, from a seed each. `phitwire soak --seeds N --trace` replays
 //! one.
 
-use phitwire::machine::MACHINES;
-use phitwire::machine::aries::soak::AriesLinks;
-use phitwire::machine::blackwidow::soak::BlackWidow;
 use phitwire::sim::soak::{Case, Late, Soaked};
+use phitwire_aries::soak::AriesLinks;
+use phitwire_blackwidow::soak::BlackWidow;
+use phitwire_machines::MACHINES;
 
 /// Seeds of the ordinary run.
 const SEEDS: std::ops::RangeInclusive<u64> = 1..=200;

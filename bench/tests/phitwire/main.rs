@@ -5,10 +5,6 @@ mod descriptions;
 mod door;
 mod files;
 mod lab;
-#[cfg(feature = "toy")]
-mod msgrate;
 mod own_memory;
 mod processes;
 mod sim;
-#[cfg(feature = "toy")]
-mod toy;

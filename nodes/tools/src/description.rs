@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use miette::Report;
-use phitwire::machine;
 use phitwire::net::{Effort, Files, Network, Problems, Read};
 
 use crate::input_file::{FileKind, InputFile, is_handed_over};
+use crate::machines::machines;
 use crate::sim::ready;
 
 /// The network that a file describes or that has this name; `-` is standard input.
@@ -79,7 +79,7 @@ impl Description {
     /// # Errors
     /// Its mistakes.
     pub fn read(&self, effort: Effort) -> Result<Read, Problems> {
-        machine::read_beside(&self.name, &self.bytes, effort, &self.files)
+        machines().read_beside(&self.name, &self.bytes, effort, &self.files)
     }
 
     /// The network.

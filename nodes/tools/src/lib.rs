@@ -20,6 +20,7 @@
 //! What they share:
 //!
 //! - [`cli`] is the command: a file for each subcommand;
+//! - [`machines`] lists the machines of the program;
 //! - [`schema`] has the schemas of what the commands print as JSON;
 //! - [`chart`] draws figures over figures, [`hgrm`] writes latencies for HdrHistogram's plotters;
 //! - [`input_file`] reads untrusted files; [`whole_file`] writes files that are complete or absent.
@@ -35,6 +36,7 @@ pub mod hgrm;
 mod http;
 pub mod input_file;
 pub mod interchange;
+pub mod machines;
 pub mod manage;
 pub mod recording;
 pub mod schema;

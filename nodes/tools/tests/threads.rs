@@ -1,13 +1,16 @@
 //! Partitions in threads of their own.
 
 use phitwire::catalogue::Given;
-use phitwire::machine::{self, MACHINES};
 use phitwire::sim::direct::{Config, Executor, Links, Report, Serial, Warmup};
+use phitwire_machines::{CATALOGUE, MACHINES};
 use phitwire_tools::sim::Threads;
 
 /// A run of the network of that name.
 fn run(name: &str, threads: usize, executor: &mut dyn Executor) -> Report {
-    let network = machine::generate(name).expect("a name").expect("a network");
+    let network = CATALOGUE
+        .generate(name)
+        .expect("a name")
+        .expect("a network");
     let mut machines = MACHINES.iter().filter_map(|machine| machine.simulation);
     let simulation = machines.find(|simulation| (simulation.is_of)(&*network));
     let chosen = (simulation.expect("its machine").choose)(&Given::default());

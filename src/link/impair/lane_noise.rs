@@ -1,4 +1,4 @@
-//! Noise on one lane: bit errors that hit only the bits which that lane carries.
+//! Noise on one lane: bit errors only in the bits that this lane carries.
 
 use phitwire_framing::carrier::frame::FrameHeader;
 use phitwire_framing::carrier::lanes::{bits_of_lane, flip};
@@ -10,10 +10,10 @@ use crate::rng::Rng;
 /// Flips bits of one lane in the phits of data frames and in the lane pattern of training frames,
 /// at the transmitting side of a link.
 ///
-/// Frame header, kind map and the body of training frames stand for what the line code protects and
-/// stay untouched. A lane that is not in use carries no data, so its noise does no harm: that is
-/// what makes decommissioning a lane (paper, section 7.7) a cure. The pattern always travels on all
-/// lanes: it is how a lane too noisy for any packet is found out.
+/// The frame header, the kind map and the body of training frames stand for what the line code
+/// protects and stay untouched. An unused lane carries no data, so its noise is harmless: that
+/// makes decommissioning it (BlackWidow sec. 7.7) a cure. The pattern always travels on all lanes,
+/// which exposes a lane too noisy for any packet.
 #[derive(Clone, Debug)]
 pub struct LaneNoise {
     lane: u8,
@@ -50,7 +50,7 @@ impl LaneNoise {
         self.flipped_bits
     }
 
-    /// Lets the noise act on one frame. Bytes that are no frame stay as they are.
+    /// Applies the noise to one frame. Bytes that are not a frame stay as they are.
     pub fn apply(&mut self, frame: &mut [u8]) {
         if self.per_bit == Probability::ZERO {
             return;

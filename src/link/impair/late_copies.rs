@@ -1,5 +1,5 @@
-//! Frames that come again long after: what a duplicating switch with a deep queue, a second path,
-//! or netem's reordering under a long delay do, or the replay of a capture.
+//! Late copies of frames, as from a duplicating switch with a deep queue, a second path, netem's
+//! reordering under a long delay, or a replayed capture.
 
 use std::collections::BTreeMap;
 
@@ -7,32 +7,32 @@ use super::netem::Probability;
 use crate::rng::Rng;
 use crate::time::{Duration, Time};
 
-/// Copies held at most by one [`LateCopies`]; a frame beyond gets none, and is counted.
+/// Most copies held by one [`LateCopies`]; frames beyond that are not copied, but counted.
 pub const MAX_HELD_COPIES: usize = 100_000;
 
-/// What [`LateCopies`] did, in frames.
+/// Counters of [`LateCopies`], in frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LateCopyCounters {
     /// Copies taken.
     pub taken: u64,
-    /// Frames that would have been copied, had not [`MAX_HELD_COPIES`] been held.
+    /// Frames not copied because [`MAX_HELD_COPIES`] were held.
     pub over_limit: u64,
-    /// Copies handed out.
+    /// Copies delivered.
     pub delivered: u64,
 }
 
-/// How late copies are.
+/// Range of delays of copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lateness {
-    /// At least so late.
+    /// Shortest delay.
     pub least: Duration,
-    /// At most so late.
+    /// Longest delay.
     pub most: Duration,
 }
 
 impl Lateness {
-    /// A random time in between, each order of magnitude as likely as any other: of copies 10 ms to
-    /// 10 s late as many come within 100 ms as after a second.
+    /// A random delay, each order of magnitude equally likely: of copies 10 ms to 10 s late, as
+    /// many come within 100 ms as after a second.
     fn pick(self, rng: &mut Rng) -> Duration {
         let (least, most) = (self.least.as_ps().max(1), self.most.as_ps());
         let mut octaves = 1;
@@ -44,8 +44,8 @@ impl Lateness {
     }
 }
 
-/// Copies a share of the frames of one direction of a link and hands the copies out, unchanged,
-/// much later than the frames themselves. Seeded, as all impairments are.
+/// Copies a share of the frames in one direction of a link, and delivers the copies unchanged much
+/// later. Seeded, like all impairments.
 ///
 /// Call order: [`see`](Self::see) for each frame that passes, [`poll`](Self::poll) until `None`,
 /// then again at [`next_deadline`](Self::next_deadline).
@@ -54,16 +54,16 @@ pub struct LateCopies {
     share: Probability,
     lateness: Lateness,
     rng: Rng,
-    /// By the time at which they are due; the serial number keeps equal times apart.
+    /// By due time; the serial number keeps equal times apart.
     held: BTreeMap<(Time, u64), Vec<u8>>,
     counters: LateCopyCounters,
 }
 
 impl LateCopies {
-    /// Copies of `share` of all frames.
+    /// Copies `share` of all frames.
     ///
     /// # Panics
-    /// If the least time is longer than the most.
+    /// If the shortest delay exceeds the longest.
     pub fn new(share: Probability, lateness: Lateness, rng: Rng) -> Self {
         assert!(
             lateness.least <= lateness.most,
@@ -78,12 +78,12 @@ impl LateCopies {
         }
     }
 
-    /// Takes no more copies; those held are still handed out.
+    /// Takes no more copies; those held are still delivered.
     pub fn stop(&mut self) {
         self.share = Probability::ZERO;
     }
 
-    /// A frame arrives at `at`.
+    /// A frame passes at `at`.
     pub fn see(&mut self, at: Time, bytes: &[u8]) {
         let point = (self.rng.next_u64() >> 32) as u32;
         if self.share == Probability::ZERO || point > self.share.parts() {
@@ -120,7 +120,7 @@ impl LateCopies {
         self.held.len()
     }
 
-    /// What it has done.
+    /// Counters so far.
     pub const fn counters(&self) -> &LateCopyCounters {
         &self.counters
     }

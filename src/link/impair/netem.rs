@@ -1,11 +1,11 @@
-//! The words of netem: what `tc qdisc add ... netem` understands, parsed into integers.
+//! netem's words, as in `tc qdisc add ... netem`, parsed into integers.
 //!
-//! Probabilities are netem's own: parts of `2^32 - 1`. The meaning of each word is that of
-//! `tc-netem(8)`; words that need a real network stack (`slot`, `ecn`) are refused by name.
+//! Probabilities are parts of `2^32 - 1`, as in netem. Each word means what `tc-netem(8)` says;
+//! words that need a real network stack (`slot`, `ecn`) are rejected by name.
 
 use crate::time::Duration;
 
-/// A probability in parts of `2^32 - 1`, as netem keeps it.
+/// A probability in parts of `2^32 - 1`, as in netem.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Probability(u32);
 
@@ -15,7 +15,7 @@ impl Probability {
     /// Always.
     pub const ONE: Self = Self(u32::MAX);
 
-    /// `numerator / denominator`, rounded to the nearest part; above one it is one.
+    /// `numerator / denominator`, rounded to the nearest part and at most one.
     ///
     /// # Panics
     /// If `denominator` is zero.
@@ -42,13 +42,13 @@ impl Probability {
 /// A probability with netem's correlation to the previous draw.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Chance {
-    /// How often it happens.
+    /// Probability of the event.
     pub probability: Probability,
-    /// How much each draw depends on the one before.
+    /// Correlation with the previous draw.
     pub correlation: Probability,
 }
 
-/// The shape of the jitter.
+/// Shape of the jitter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Distribution {
     /// Evenly within delay +- jitter (netem's default).
@@ -65,7 +65,7 @@ pub struct Delay {
     pub base: Duration,
     /// Spread around the mean.
     pub jitter: Duration,
-    /// Dependence of a frame's delay on that of the frame before.
+    /// Correlation with the previous frame's delay.
     pub correlation: Probability,
     /// Shape of the spread.
     pub distribution: Distribution,
@@ -74,10 +74,10 @@ pub struct Delay {
 /// How frames are lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Loss {
-    /// None is.
+    /// No loss.
     #[default]
     None,
-    /// `loss [random] PERCENT [CORRELATION]`: each on its own.
+    /// `loss [random] PERCENT [CORRELATION]`: one draw per frame.
     Random(Chance),
     /// `loss gemodel P [R [1-H [1-K]]]`: the Gilbert-Elliott model.
     GilbertElliott {
@@ -114,7 +114,7 @@ pub struct Rate {
     pub overhead_bytes: i32,
 }
 
-/// What an impaired link direction does to its frames.
+/// The impairments of one direction of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Netem {
     /// Delay and jitter.
@@ -125,20 +125,20 @@ pub struct Netem {
     pub duplicate: Chance,
     /// `corrupt PERCENT [CORRELATION]`: one random bit of the frame is flipped.
     pub corrupt: Chance,
-    /// `reorder PERCENT [CORRELATION]`: sent at once, past those that are being delayed.
+    /// `reorder PERCENT [CORRELATION]`: sent at once, ahead of delayed frames.
     pub reorder: Chance,
     /// `gap N`: only each `N`-th frame may be reordered; 0 when `reorder` is not used.
     pub gap: u32,
     /// Serialisation rate, if limited.
     pub rate: Option<Rate>,
-    /// Most frames held at once (netem's default is 1,000); more are dropped.
+    /// Most frames held at once (netem's default: 1,000); more are dropped.
     pub limit: u32,
     /// `seed N`, if given.
     pub seed: Option<u64>,
 }
 
 impl Netem {
-    /// Whether a frame may arrive before one that was sent before it, or a second time.
+    /// Whether a frame may overtake an earlier one or arrive twice.
     pub fn may_overtake(&self) -> bool {
         let none = Chance::default();
         self.delay.jitter != Duration::ZERO || self.reorder != none || self.duplicate != none
@@ -161,11 +161,11 @@ impl Default for Netem {
     }
 }
 
-/// Why a netem description was refused.
+/// Why a netem description was rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("netem: at byte {position}: expected {expected}, found {found}")]
 pub struct NetemError {
-    /// Byte offset of the offending word in the description (its length: at the end).
+    /// Byte offset of the offending word; the description's length if at its end.
     pub position: usize,
     /// What was expected there.
     pub expected: &'static str,
@@ -176,11 +176,11 @@ pub struct NetemError {
 impl core::str::FromStr for Netem {
     type Err = NetemError;
 
-    /// Parses netem's own words, e.g. `delay 2ms 1ms 25% loss 5% duplicate 1%`. The empty string is
-    /// no impairment. A word given twice replaces the earlier one, as in `tc`.
+    /// Parses netem's words, e.g. `delay 2ms 1ms 25% loss 5% duplicate 1%`. An empty string means
+    /// no impairment. A repeated word replaces the earlier one, as in `tc`.
     ///
     /// # Errors
-    /// [`NetemError`] with the place and what was expected there.
+    /// [`NetemError`], with the position and what was expected there.
     fn from_str(text: &str) -> Result<Self, NetemError> {
         let mut words = Words { text, at: 0 };
         let mut netem = Self::default();
@@ -207,7 +207,7 @@ impl core::str::FromStr for Netem {
                 _ => return Err(unexpected(position, Some(word), KEYWORDS)),
             }
         }
-        // The same two refusals as tc's.
+        // tc rejects these two as well.
         let reorders = netem.reorder.probability > Probability::ZERO;
         if let (Some((position, word)), false) = (gap_at, reorders) {
             return Err(unexpected(
@@ -264,7 +264,7 @@ impl<'a> Words<'a> {
         Some((position, word))
     }
 
-    /// The next word through `parse`, which must succeed.
+    /// Parses the next word, which must be there and valid.
     fn required<T>(
         &mut self,
         expected: &'static str,
@@ -276,7 +276,7 @@ impl<'a> Words<'a> {
         parse(word).ok_or_else(|| unexpected(position, Some(word), expected))
     }
 
-    /// The next word through `parse` if it begins like a number; a keyword is left where it is.
+    /// Parses the next word if it begins like a number; leaves a keyword in the input.
     fn optional<T>(
         &mut self,
         expected: &'static str,
@@ -432,7 +432,7 @@ fn time(word: &str) -> Option<Duration> {
         "ps" => 1,
         _ => return None,
     };
-    // A day is more than any link delays; the bound keeps later sums far from overflow.
+    // No link delays frames by a day; the bound keeps later sums from overflowing.
     let span = u128::from(value) * ps / 10u128.pow(places);
     (span <= 86_400 * 1_000_000_000_000).then_some(Duration::from_ps(span as u64))
 }

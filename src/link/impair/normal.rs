@@ -4,7 +4,7 @@
 pub(super) const SCALE: i64 = 8192;
 
 /// Quantiles of the standard normal distribution at `i / 256`, times [`SCALE`]; the ends stand for
-/// four standard deviations, where netem's table ends as well.
+/// four standard deviations, as in netem's table.
 pub(super) const QUANTILES: [i32; 257] = [
     -32768, -21791, -19805, -18565, -17645, -16904, -16281, -15740, -15259, -14827, -14432, -14068,
     -13729, -13413, -13115, -12834, -12568, -12313, -12071, -11838, -11615, -11399, -11192, -10991,

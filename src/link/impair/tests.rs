@@ -9,8 +9,8 @@ fn impair(words: &str, seed: u64) -> Impairment {
     Impairment::new(netem, Rng::new(seed, 0))
 }
 
-/// Sends `count` frames, one per microsecond, each holding its number; returns what comes out
-/// until the last has left, as (time, number, bytes as they arrived).
+/// Sends `count` numbered frames, one per microsecond. Returns all that come out as (time, number,
+/// bytes).
 fn run(impairment: &mut Impairment, count: u64) -> Vec<(Time, u64, Vec<u8>)> {
     let mut out = Vec::new();
     let mut collect = |impairment: &mut Impairment, now| {
@@ -110,7 +110,7 @@ fn mean_burst(out: &[(Time, u64, Vec<u8>)], count: u64) -> f64 {
 #[test]
 fn correlated_loss_comes_in_bursts() {
     // Independent losses with rate p come in runs of 1 / (1 - p). The correlation narrows the draws
-    // around their mean, so that the rate itself moves too, in the kernel as here.
+    // around their mean, so the rate moves too, as in the kernel.
     let excess = |words| {
         let out = run(&mut impair(words, 4), FRAMES);
         mean_burst(&out, FRAMES) * out.len() as f64 / FRAMES as f64
@@ -184,7 +184,7 @@ fn corruption_flips_exactly_one_bit() {
     }
     assert!(plausible(flips, FRAMES, 1, 10), "{flips}");
     assert_eq!(impairment.counters().corrupted, flips);
-    // 2,000 draws of 320 places miss one of them with a chance of 0.2 % each.
+    // 2,000 draws miss each of the 320 bits with probability 0.2 %.
     assert!(
         places.len() > 310,
         "every bit of the frame can be hit: {}",
@@ -310,7 +310,7 @@ fn a_rate_serialises() {
         out.windows(2)
             .all(|w| w[1].0.since(w[0].0) == Duration::from_us(4))
     );
-    // The time in the queue counts towards the delay, which is therefore paid only once.
+    // Queueing time counts towards the delay, which is paid only once.
     let out = run(
         &mut impair("delay 50us rate 400mbit limit 100000", 14),
         1000,

@@ -3,9 +3,11 @@
 
 mod operation;
 #[cfg(test)]
-pub(crate) mod operation_tests;
+mod operation_tests;
 mod report;
 mod spec;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 
 pub use operation::{Collective, Number, Operand, Reduce, UnknownCollective};
 pub use report::CollectiveReport;

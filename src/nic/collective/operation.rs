@@ -130,14 +130,14 @@ impl Collective {
         }
     }
 
-    pub(crate) const fn code(self) -> u8 {
+    pub const fn code(self) -> u8 {
         match self {
             Self::Barrier => BARRIER,
             Self::Reduce(reduce, number) => 1 + (4 * reduce as u8 + number as u8),
         }
     }
 
-    pub(crate) fn from_code(code: u8) -> Option<Self> {
+    pub fn from_code(code: u8) -> Option<Self> {
         let Some(code) = code.checked_sub(1) else {
             return Some(Self::Barrier);
         };
@@ -149,7 +149,7 @@ impl Collective {
     /// The operand with what does not count set to zero, and with the one NaN.
     ///
     /// A barrier's word is what runs prove with that all have come: see [`combine`](Self::combine).
-    pub(crate) fn normal(self, operand: Operand) -> Operand {
+    pub fn normal(self, operand: Operand) -> Operand {
         let Self::Reduce(reduce, number) = self else {
             return Operand {
                 location: 0,
@@ -173,7 +173,7 @@ impl Collective {
     /// One operand out of two normal ones; which comes first matters to sums of floating point
     /// numbers. A barrier adds, so that what it returns could not be known before the last had
     /// come.
-    pub(crate) fn combine(self, first: Operand, second: Operand) -> Operand {
+    pub fn combine(self, first: Operand, second: Operand) -> Operand {
         let Self::Reduce(reduce, number) = self else {
             let bits = first.bits.wrapping_add(second.bits);
             return Operand { bits, location: 0 };
@@ -338,7 +338,7 @@ impl Operand {
     }
 
     /// As it stands in memory: [`Collective::memory_bytes`] bytes in front of `out`.
-    pub(crate) fn to_memory(self, collective: Collective, out: &mut [u8; 16]) -> usize {
+    pub fn to_memory(self, collective: Collective, out: &mut [u8; 16]) -> usize {
         let Collective::Reduce(reduce, number) = collective else {
             return 0;
         };
@@ -351,7 +351,7 @@ impl Operand {
     }
 
     /// From what stands in memory.
-    pub(crate) fn from_memory(collective: Collective, bytes: &[u8]) -> Self {
+    pub fn from_memory(collective: Collective, bytes: &[u8]) -> Self {
         let Collective::Reduce(_, number) = collective else {
             return Self::default();
         };

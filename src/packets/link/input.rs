@@ -42,7 +42,7 @@ impl<P: Packet> PacketInput<P> {
     }
 
     /// Packets of `vc` taken since the last call.
-    pub(crate) fn take_freed_of(&mut self, vc: usize) -> u32 {
+    pub fn take_freed_of(&mut self, vc: usize) -> u32 {
         core::mem::take(&mut self.freed[vc])
     }
 

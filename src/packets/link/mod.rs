@@ -6,8 +6,10 @@ mod frame;
 mod input;
 mod receiver;
 mod sender;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 #[cfg(test)]
-pub(crate) mod tests;
+pub mod tests;
 
 pub use input::PacketInput;
 
@@ -35,7 +37,7 @@ pub(crate) fn buffers<P: Packet>(profile: &LinkProfile) -> u32 {
 }
 
 /// The packets that a frame carries, seen from outside.
-pub(crate) fn glance<P: Packet>(frame: &Frame<'_>) -> Option<Glance> {
+pub fn glance<P: Packet>(frame: &Frame<'_>) -> Option<Glance> {
     let count = frame.units(P::KIND).ok()?;
     if frame.bytes().len() != frame::frame_len::<P>(count) {
         return None;
@@ -54,7 +56,7 @@ pub(crate) fn glance<P: Packet>(frame: &Frame<'_>) -> Option<Glance> {
 /// [`push`](Self::push). The same [`PacketInput`] is handed in every time.
 #[derive(Debug)]
 pub struct PacketEnd<P> {
-    pub(crate) common: Common,
+    pub common: Common,
     tx: Sender<P>,
     pub(crate) rx: Receiver,
     /// What the last session took with it.
@@ -86,7 +88,7 @@ impl<P: Packet> PacketEnd<P> {
 
     /// The packets that had not been acknowledged when the last session ended, once: they may or may
     /// not have arrived.
-    pub(crate) fn take_given_up(&mut self) -> VecDeque<P> {
+    pub fn take_given_up(&mut self) -> VecDeque<P> {
         core::mem::take(&mut self.given_up)
     }
 

@@ -54,12 +54,12 @@ impl Receiver {
         }
     }
 
-    #[cfg(test)]
+    #[cfg(any(test, feature = "testing"))]
     pub fn expected(&self) -> u64 {
         self.expected
     }
 
-    #[cfg(test)]
+    #[cfg(any(test, feature = "testing"))]
     pub fn limits(&self) -> [u64; MAX_VCS] {
         self.limits
     }

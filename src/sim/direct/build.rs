@@ -12,7 +12,7 @@ use crate::net::NodeRef;
 pub(super) type DirectRouterOf<M> = <<M as CycleModel>::Direct as DirectModel<M>>::Router;
 
 /// What a machine knows of its links, by their numbers.
-pub(crate) trait DirectLinks<M: CycleModel> {
+pub trait DirectLinks<M: CycleModel> {
     /// Cycles that a phit travels.
     ///
     /// # Errors
@@ -28,17 +28,17 @@ pub(crate) trait DirectLinks<M: CycleModel> {
 
 /// Cycles of a window, of the longest link, and windows between two exchanges of mail.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Windows {
-    pub(crate) window: u32,
-    pub(crate) longest: u32,
-    pub(crate) round: u32,
+pub struct Windows {
+    pub window: u32,
+    pub longest: u32,
+    pub round: u32,
 }
 
 /// The partitions of a network of these routers, by the numbers of their chips, and terminals.
 ///
 /// # Errors
 /// [`ConfigError::Topology`].
-pub(crate) fn direct<M: CycleModel>(
+pub fn direct<M: CycleModel>(
     network: &M::Topology,
     places: &Places,
     links: &impl DirectLinks<M>,

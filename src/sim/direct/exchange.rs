@@ -18,7 +18,7 @@ use crate::sim::fabric::SentFrame;
 
 /// What one end of a link receives in a window, its phits apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Arrivals<L: Lanes> {
+pub struct Arrivals<L: Lanes> {
     /// Cycles of the window in which a phit arrives, as a bit mask.
     pub phits: u64,
     /// Credits for the other direction.
@@ -38,12 +38,12 @@ pub(crate) enum Owner {
 
 /// One of the two sets of slots.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Set<L: Lanes> {
-    pub(crate) arrivals: Vec<Arrivals<L>>,
+pub struct Set<L: Lanes> {
+    pub arrivals: Vec<Arrivals<L>>,
     /// A window's worth of phits per slot.
-    pub(crate) phits: Vec<L::Phit>,
+    pub phits: Vec<L::Phit>,
     /// Ports of each chip at which something arrives.
-    pub(crate) chip_ports: Vec<u64>,
+    pub chip_ports: Vec<u64>,
     pub(crate) due_chips: Bits,
     pub(crate) due_terminals: Bits,
 }
@@ -51,7 +51,7 @@ pub(crate) struct Set<L: Lanes> {
 /// The slots of a partition.
 #[derive(Clone, Debug)]
 pub struct Exchange<L: Lanes> {
-    pub(crate) window: usize,
+    pub window: usize,
     chips: usize,
     terminals: usize,
     /// Number of this partition.
@@ -60,8 +60,8 @@ pub struct Exchange<L: Lanes> {
     now: u64,
     /// Where each ghost's content goes.
     ghosts: Vec<Ghost>,
-    pub(crate) read: Set<L>,
-    pub(crate) write: Set<L>,
+    pub read: Set<L>,
+    pub write: Set<L>,
     /// Ghosts with content.
     filled: Vec<u32>,
     /// What arrives in later windows, by window modulo their number.
@@ -87,7 +87,7 @@ struct Batch<L: Lanes> {
 /// The cycles of a mask `by` cycles later: those in the same window of `window` cycles, and those in
 /// the next.
 #[inline]
-pub(crate) fn delay_cycles(cycles: u64, by: usize, window: usize) -> [u64; 2] {
+pub fn delay_cycles(cycles: u64, by: usize, window: usize) -> [u64; 2] {
     if by == 0 {
         return [cycles, 0];
     }
@@ -170,7 +170,7 @@ impl<L: Lanes> Exchange<L> {
 
     /// Has what arrives at a chip brought close to the core.
     #[inline]
-    pub(crate) fn fetch(&self, chip: usize) {
+    pub fn fetch(&self, chip: usize) {
         let first = chip * L::CHIP_LANES;
         let lanes = first..first + L::CHIP_LANES;
         fetch(&self.read.arrivals, lanes.clone());
@@ -182,13 +182,13 @@ impl<L: Lanes> Exchange<L> {
 
     /// Slot of the first lane of a chip's port.
     #[inline]
-    pub(crate) fn chip_slot(chip: usize, port: usize) -> u32 {
+    pub fn chip_slot(chip: usize, port: usize) -> u32 {
         (chip * L::CHIP_LANES + L::lanes(port).0) as u32
     }
 
     /// Slot of a terminal's first lane.
     #[inline]
-    pub(crate) fn terminal_slot(&self, terminal: usize) -> u32 {
+    pub fn terminal_slot(&self, terminal: usize) -> u32 {
         (self.chips * L::CHIP_LANES + terminal * L::TERMINAL_LANES) as u32
     }
 
@@ -240,7 +240,7 @@ impl<L: Lanes> Exchange<L> {
 
     /// Sends `arrivals` to a slot. Its phits have been or will be written by the caller.
     #[inline]
-    pub(crate) fn send(&mut self, slot: u32, arrivals: Arrivals<L>) {
+    pub fn send(&mut self, slot: u32, arrivals: Arrivals<L>) {
         self.write.arrivals[slot as usize] = arrivals;
         match self.owner(slot) {
             Owner::Chip(chip, port) => {

@@ -25,24 +25,24 @@
 //! every credit with what it stands for. `docs/guide/src/virtual-time.md` says what each stage costs and what
 //! the figures mean.
 
-pub(crate) mod build;
-pub(crate) mod check;
+pub mod build;
+pub mod check;
 pub(crate) mod coming;
-pub(crate) mod config;
-pub(crate) mod encoded;
-pub(crate) mod exchange;
+pub mod config;
+pub mod encoded;
+pub mod exchange;
 pub(crate) mod executor;
 pub(crate) mod fault;
 pub(crate) mod grid;
-pub(crate) mod model;
-pub(crate) mod partition;
-pub(crate) mod pattern;
-pub(crate) mod places;
+pub mod model;
+pub mod partition;
+pub mod pattern;
+pub mod places;
 pub(crate) mod report;
 pub(crate) mod run;
-pub(crate) mod shared;
+pub mod shared;
 pub(crate) mod simulator;
-pub(crate) mod source;
+pub mod source;
 pub(crate) mod steady;
 pub(crate) mod tally;
 pub(crate) mod watch;

@@ -26,7 +26,7 @@ use crate::trace::Watch;
 /// Virtual channels of a link at most.
 pub const MAX_VCS: usize = 8;
 /// A port without link.
-pub(crate) const NO_SLOT: u32 = u32::MAX;
+pub const NO_SLOT: u32 = u32::MAX;
 
 /// How the networks of a machine are simulated.
 pub trait CycleModel: Copy + Debug + Default + Eq + Send + Sync + 'static {
@@ -333,16 +333,16 @@ impl<M: CycleModel> DirectRouter<M> for NoRouter {
 /// A network cut into partitions.
 #[derive(Debug)]
 pub struct Partitioned<M: CycleModel> {
-    pub(crate) partitions: Vec<Partition<M>>,
+    pub partitions: Vec<Partition<M>>,
     /// Kind of each chip's ports, by the topology's numbers; `None` without link.
-    pub(crate) kinds: Vec<Option<PortUse>>,
+    pub kinds: Vec<Option<PortUse>>,
     /// Cycles between two exchanges of mail: the shortest time that a phit travels between
     /// partitions.
-    pub(crate) stride: u32,
+    pub stride: u32,
     /// The longest time that a phit travels.
-    pub(crate) longest: u32,
+    pub longest: u32,
     /// Cycles from phit to phit on the slowest link.
-    pub(crate) slowest: u32,
+    pub slowest: u32,
 }
 
 /// Where a link is within its packets.

@@ -21,7 +21,7 @@ use crate::trace::Watch;
 const CALENDAR_WINDOWS: u64 = 1024;
 
 /// Cycle in which sources begin that wait for links to come up: later than any.
-pub(crate) const HELD_BACK: u64 = 1 << 50;
+pub const HELD_BACK: u64 = 1 << 50;
 
 /// Chips and terminals with the links between them, to be run a window at a time.
 ///
@@ -33,12 +33,12 @@ pub(crate) const HELD_BACK: u64 = 1 << 50;
 #[derive(Debug)]
 pub struct Partition<M: CycleModel> {
     pub(crate) number: u32,
-    pub(crate) routers: Vec<DirectRouterOf<M>>,
+    pub routers: Vec<DirectRouterOf<M>>,
     /// Chip of the topology that each router is.
     pub(crate) chips: Vec<u32>,
-    pub(crate) terminals: Vec<M::Terminal>,
-    pub(crate) shared: Shared<M>,
-    pub(crate) exchange: Exchange<M::Direct>,
+    pub terminals: Vec<M::Terminal>,
+    pub shared: Shared<M>,
+    pub exchange: Exchange<M::Direct>,
     outboxes: Vec<Mail<M::Direct>>,
     /// Terminals by the window in which they are due, modulo [`CALENDAR_WINDOWS`].
     calendar: Vec<Vec<u32>>,

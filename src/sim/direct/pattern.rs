@@ -82,7 +82,7 @@ pub enum PatternError {
     Silent,
 }
 
-pub(crate) const NAMES: [&str; 21] = [
+pub const NAMES: [&str; 21] = [
     "uniform",
     "bit-complement",
     "transpose",
@@ -175,7 +175,7 @@ impl fmt::Display for Pattern {
 
 /// Those among whom a pattern acts.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Population<'a> {
+pub struct Population<'a> {
     /// Number of each processor, in the topology's order.
     pub numbers: &'a [u32],
     /// Terminals of each processor.
@@ -186,7 +186,7 @@ pub(crate) struct Population<'a> {
 
 /// A pattern over the processors of one topology.
 #[derive(Clone, Debug)]
-pub(crate) struct Destinations {
+pub struct Destinations {
     rule: Rule,
     /// Processors of the topology.
     processors: u64,
@@ -195,7 +195,7 @@ pub(crate) struct Destinations {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) enum Rule {
+pub enum Rule {
     Uniform,
     Map(Mapping),
     Hot {
@@ -215,7 +215,7 @@ pub(crate) enum Rule {
 
 impl Rule {
     /// From the groups that processors are in, in their order.
-    pub(crate) fn next_group(of: impl Iterator<Item = u16>) -> Self {
+    pub fn next_group(of: impl Iterator<Item = u16>) -> Self {
         Self::NextGroup(Groups::new(of))
     }
 }
@@ -223,7 +223,7 @@ impl Rule {
 impl Destinations {
     /// The pattern of `traffic`. One that depends on the network is asked for from `special`, with
     /// the number of processors that take part.
-    pub(crate) fn new(
+    pub fn new(
         traffic: &Traffic,
         population: Population<'_>,
         seed: u64,
@@ -274,7 +274,7 @@ impl Destinations {
     }
 
     /// Whether a terminal never sends anything.
-    pub(crate) fn is_silent(&self, terminal: u64) -> bool {
+    pub fn is_silent(&self, terminal: u64) -> bool {
         let i = terminal % self.processors;
         if i >= self.participants {
             return true;
@@ -292,7 +292,7 @@ impl Destinations {
 
     /// The processors that a terminal sends to, with the part of its messages that each gets; none
     /// of one that is silent. No processor comes twice.
-    pub(crate) fn shares(&self, terminal: u64) -> Vec<(u32, f64)> {
+    pub fn shares(&self, terminal: u64) -> Vec<(u32, f64)> {
         if self.is_silent(terminal) {
             return Vec::new();
         }
@@ -330,7 +330,7 @@ impl Destinations {
 
     /// The processor that the next message of a terminal that is not silent goes to.
     #[inline]
-    pub(crate) fn draw(&self, terminal: u64, rng: &mut Rng) -> u32 {
+    pub fn draw(&self, terminal: u64, rng: &mut Rng) -> u32 {
         let n = self.participants;
         let i = terminal % self.processors;
         let another = |rng: &mut Rng| ((i + 1 + rng.below(n - 1)) % n) as u32;

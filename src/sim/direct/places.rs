@@ -5,16 +5,16 @@ use super::model::PortUse;
 use crate::net::{End, Network, NodeRef};
 
 /// Numbers what goes to each partition.
-pub(crate) struct Numbers(Vec<u32>);
+pub struct Numbers(Vec<u32>);
 
 impl Numbers {
     /// So many partitions, and nothing in them.
-    pub(crate) fn new(partitions: usize) -> Self {
+    pub fn new(partitions: usize) -> Self {
         Self(vec![0; partitions])
     }
 
     /// The place of the next thing that goes to `partition`: that, and its number there.
-    pub(crate) fn enter(&mut self, partition: u32) -> (u32, u32) {
+    pub fn enter(&mut self, partition: u32) -> (u32, u32) {
         let number = &mut self.0[partition as usize];
         *number += 1;
         (partition, *number - 1)
@@ -23,16 +23,16 @@ impl Numbers {
 
 /// Where nodes go.
 #[derive(Debug)]
-pub(crate) struct Places {
+pub struct Places {
     /// Partitions in all.
-    pub(crate) partitions: usize,
+    pub partitions: usize,
     /// Partition and number there of each chip.
-    pub(crate) chips: Vec<(u32, u32)>,
+    pub chips: Vec<(u32, u32)>,
     /// The same of each terminal: those at port 0 of all network interfaces, those at port 1, and
     /// so on; `None` for those that are not there.
-    pub(crate) terminals: Vec<Option<(u32, u32)>>,
+    pub terminals: Vec<Option<(u32, u32)>>,
     /// Network interfaces, those that are not there included.
-    pub(crate) nics: usize,
+    pub nics: usize,
 }
 
 impl Places {
@@ -66,7 +66,7 @@ impl Places {
     }
 
     /// The terminals of every partition; `make` is told their numbers.
-    pub(crate) fn terminals<T>(&self, mut make: impl FnMut(usize) -> T) -> Vec<Vec<T>> {
+    pub fn terminals<T>(&self, mut make: impl FnMut(usize) -> T) -> Vec<Vec<T>> {
         let mut parts = Vec::new();
         parts.resize_with(self.partitions, Vec::new);
         for (terminal, place) in self.terminals.iter().enumerate() {
@@ -88,7 +88,7 @@ pub(crate) fn ends(network: &impl Network) -> impl Iterator<Item = (End, End, us
 
 /// What each of the `ports` ports of every chip leads to. `kind` says the kind of a link between
 /// chips, seen from its first end.
-pub(crate) fn kinds(
+pub fn kinds(
     network: &impl Network,
     (chips, ports): (usize, usize),
     kind: impl Fn(End, End, usize) -> u8,

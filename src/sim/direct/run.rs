@@ -272,14 +272,14 @@ impl<M: CycleModel> Simulation<M> {
         &self.partitions
     }
 
-    #[cfg(test)]
-    pub(crate) fn partitions_mut(&mut self) -> &mut [Partition<M>] {
+    #[cfg(any(test, feature = "testing"))]
+    pub fn partitions_mut(&mut self) -> &mut [Partition<M>] {
         &mut self.partitions
     }
 
     /// Runs a number of windows without threads.
-    #[cfg(test)]
-    pub(crate) fn run_windows(&mut self, windows: u64) {
+    #[cfg(any(test, feature = "testing"))]
+    pub fn run_windows(&mut self, windows: u64) {
         run_windows(&mut super::executor::Serial, &mut self.partitions, windows);
         self.cycle += windows * self.stride;
     }

@@ -14,29 +14,24 @@ use crate::sim::TraceHash;
 /// What all terminals of a partition share.
 #[derive(Clone, Debug)]
 pub struct Shared<M: CycleModel> {
-    pub(crate) births: Births,
-    pub(crate) destinations: Destinations,
-    pub(crate) request_reply: bool,
+    pub births: Births,
+    pub destinations: Destinations,
+    pub request_reply: bool,
     /// What packets look like.
-    pub(crate) format: M::Format,
+    pub format: M::Format,
     /// Births in this range are measured.
     pub(crate) measured: core::ops::Range<u64>,
-    pub(crate) tally: Tally,
+    pub tally: Tally,
     /// Latencies of the packets born in that range.
     pub(crate) latencies: Latencies,
     /// Latencies of the packets that arrived in that range.
     pub(crate) arrived_latencies: Latencies,
     /// What is traced, while something is.
-    pub(crate) witness: Option<Box<Witness>>,
+    pub witness: Option<Box<Witness>>,
 }
 
 impl<M: CycleModel> Shared<M> {
-    pub(crate) fn new(
-        births: Births,
-        destinations: Destinations,
-        reply: bool,
-        format: M::Format,
-    ) -> Self {
+    pub fn new(births: Births, destinations: Destinations, reply: bool, format: M::Format) -> Self {
         Self {
             births,
             destinations,
@@ -61,7 +56,7 @@ impl<M: CycleModel> Shared<M> {
     }
 
     /// The source of a terminal, which begins in cycle `begin`.
-    pub(crate) fn source(&self, seed: u64, number: u64, begin: u64) -> Source {
+    pub fn source(&self, seed: u64, number: u64, begin: u64) -> Source {
         let silent = self.destinations.is_silent(number);
         let mut source = Source::new(seed, number, silent, &self.births);
         source.reschedule(0, begin);
@@ -70,7 +65,7 @@ impl<M: CycleModel> Shared<M> {
 
     /// The last packet of a message that was born in cycle `born` has arrived in cycle `now`.
     #[inline]
-    pub(crate) fn message_arrived(&mut self, born: u64, now: u64) {
+    pub fn message_arrived(&mut self, born: u64, now: u64) {
         self.tally.latency_cycles += now - born;
         self.tally.latency_packets += 1;
         self.tally.arrived_births = self.tally.arrived_births.wrapping_add(born);
@@ -85,7 +80,7 @@ impl<M: CycleModel> Shared<M> {
 
     /// A request with that key, born in cycle `born`, is begun to be sent.
     #[inline]
-    pub(crate) fn request_sent(&mut self, key: u64, born: u64) {
+    pub fn request_sent(&mut self, key: u64, born: u64) {
         let tally = &mut self.tally;
         tally.sent_keys = tally.sent_keys.wrapping_add(key);
         tally.sent_births = tally.sent_births.wrapping_add(born);
@@ -95,7 +90,7 @@ impl<M: CycleModel> Shared<M> {
 
     /// A reply with that key is begun to be sent.
     #[inline]
-    pub(crate) fn reply_sent(&mut self, key: u64) {
+    pub fn reply_sent(&mut self, key: u64) {
         let tally = &mut self.tally;
         tally.sent_keys = tally.sent_keys.wrapping_add(key);
         tally.replies_sent += 1;
@@ -106,27 +101,27 @@ impl<M: CycleModel> Shared<M> {
 #[derive(Debug)]
 pub struct Common<M: CycleModel> {
     /// Number among all terminals: slice times processors plus place of the processor.
-    pub(crate) number: u64,
-    pub(crate) source: Source,
-    pub(crate) trace: TraceHash,
+    pub number: u64,
+    pub source: Source,
+    pub trace: TraceHash,
     /// Window for which the calendar has this terminal.
     pub(crate) scheduled: u64,
-    pub(crate) sent_phits: u64,
+    pub sent_phits: u64,
     /// Replies to be sent, with the cycle from which on they may be.
-    pub(crate) replies: VecDeque<(u64, M::Reply)>,
+    pub replies: VecDeque<(u64, M::Reply)>,
     /// Whether a request or a reply goes next.
-    pub(crate) turn: RoundRobin,
+    pub turn: RoundRobin,
     /// The packet under way on a direct link, and its phits that have left.
-    pub(crate) packet: Option<(M::Packet, u8)>,
+    pub packet: Option<(M::Packet, u8)>,
     /// Where the direct link ends.
-    pub(crate) peer: u32,
+    pub peer: u32,
     /// Whether it takes packets.
-    pub(crate) is_up: bool,
+    pub is_up: bool,
 }
 
 impl<M: CycleModel> Common<M> {
     /// A terminal without a direct link.
-    pub(crate) fn new(number: u64, source: Source) -> Self {
+    pub fn new(number: u64, source: Source) -> Self {
         Self {
             number,
             source,
@@ -142,12 +137,12 @@ impl<M: CycleModel> Common<M> {
     }
 
     /// The cycle from which on the next reply may be sent; [`NEVER`] if there is none.
-    pub(crate) fn reply_due(&self) -> u64 {
+    pub fn reply_due(&self) -> u64 {
         self.replies.front().map_or(NEVER, |&(ready, _)| ready)
     }
 
     /// The first cycle from `end` on, in which a window ended, that there is something to send in.
-    pub(crate) fn next_cycle(&self, end: u64) -> u64 {
+    pub fn next_cycle(&self, end: u64) -> u64 {
         if self.packet.is_some() {
             return end;
         }
@@ -155,7 +150,7 @@ impl<M: CycleModel> Common<M> {
     }
 
     /// Sends and counts what goes out in a window on a lane of the direct link.
-    pub(crate) fn send(
+    pub fn send(
         &mut self,
         lane: u32,
         out: Arrivals<M::Direct>,
@@ -178,11 +173,11 @@ impl<M: CycleModel> Common<M> {
 /// of the most recent requests: 256 of them, in pairs of which the older is replaced. Flows with
 /// keys below 256 never replace each other.
 #[derive(Debug)]
-pub(crate) struct LastSeen {
+pub struct LastSeen {
     pairs: Box<[[Seen; 2]; PAIRS]>,
     /// The next request is held back until another of its flow has arrived, which then overtakes
     /// it.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "testing"))]
     swaps: Option<Option<(u32, u32)>>,
 }
 
@@ -194,18 +189,18 @@ const PAIRS: usize = 128;
 
 impl LastSeen {
     /// Nobody seen.
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         Self {
             pairs: Box::new([[(u32::MAX, 0); 2]; PAIRS]),
-            #[cfg(test)]
+            #[cfg(any(test, feature = "testing"))]
             swaps: None,
         }
     }
 
     /// Whether a later request of the same key than number `sequence` has come before; numbers have
     /// the bits of `mask`.
-    pub(crate) fn is_overtaken(&mut self, key: u32, sequence: u32, mask: u32) -> bool {
-        #[cfg(test)]
+    pub fn is_overtaken(&mut self, key: u32, sequence: u32, mask: u32) -> bool {
+        #[cfg(any(test, feature = "testing"))]
         let Some((key, sequence)) = self.swapped(key, sequence, mask) else {
             return false;
         };
@@ -225,7 +220,7 @@ impl LastSeen {
 
     /// The request to check instead of this one: none while it is held back. When a later one of
     /// its flow arrives, that is checked here and the held one is returned.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "testing"))]
     fn swapped(&mut self, key: u32, sequence: u32, mask: u32) -> Option<(u32, u32)> {
         match self.swaps {
             Some(None) => {
@@ -242,8 +237,8 @@ impl LastSeen {
     }
 
     /// Swaps the next request with the one after it of the same flow, as if that had overtaken it.
-    #[cfg(test)]
-    pub(crate) fn swap_next(&mut self) {
+    #[cfg(any(test, feature = "testing"))]
+    pub fn swap_next(&mut self) {
         self.swaps = Some(None);
     }
 }

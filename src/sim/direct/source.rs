@@ -9,11 +9,11 @@ use super::pattern::Destinations;
 use crate::rng::{Geometric, Rng};
 
 /// A birth that never comes.
-pub(crate) const NEVER: u64 = u64::MAX;
+pub const NEVER: u64 = u64::MAX;
 
 /// The random process that all sources follow.
 #[derive(Clone, Debug)]
-pub(crate) struct Births {
+pub struct Births {
     /// Cycles between two births, beyond [`spacing`](Self::spacing), that end a burst.
     gap: Geometric,
     /// Packets of a burst beyond the first.
@@ -26,7 +26,7 @@ pub(crate) struct Births {
 impl Births {
     /// Births of messages of `phits` phits, replies included, at a terminal that can send `rate`
     /// phits in `cycles` cycles.
-    pub(crate) fn new(traffic: &Traffic, phits: usize, [rate, cycles]: [u64; 2]) -> Self {
+    pub fn new(traffic: &Traffic, phits: usize, [rate, cycles]: [u64; 2]) -> Self {
         let phits = phits as u64;
         let (load, full) = (u64::from(traffic.load.millionths()), u64::from(Load::UNIT));
         let full = full * cycles;
@@ -62,7 +62,7 @@ impl Births {
 
 /// The oldest packet that a source has not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Head {
+pub struct Head {
     /// Cycle in which it is born; it may lie in the future.
     pub birth: u64,
     /// Number of the packet among those of its source.
@@ -71,7 +71,7 @@ pub(crate) struct Head {
 
 /// A source.
 #[derive(Clone, Debug)]
-pub(crate) struct Source {
+pub struct Source {
     rng: Rng,
     burst_left: u64,
     head: Head,
@@ -79,7 +79,7 @@ pub(crate) struct Source {
 
 impl Source {
     /// The source of a terminal; one that never sends anything if `silent`.
-    pub(crate) fn new(seed: u64, terminal: u64, silent: bool, births: &Births) -> Self {
+    pub fn new(seed: u64, terminal: u64, silent: bool, births: &Births) -> Self {
         let mut source = Self {
             rng: Rng::new(seed, terminal),
             burst_left: 0,
@@ -101,12 +101,12 @@ impl Source {
 
     /// The oldest packet not sent.
     #[inline]
-    pub(crate) fn head(&self) -> Head {
+    pub fn head(&self) -> Head {
         self.head
     }
 
     /// Moves all births from a time scale that began at cycle `from` to one that begins at `to`.
-    pub(crate) fn reschedule(&mut self, from: u64, to: u64) {
+    pub fn reschedule(&mut self, from: u64, to: u64) {
         if self.head.birth != NEVER {
             self.head.birth = self.head.birth - from + to;
         }
@@ -120,7 +120,7 @@ impl Source {
     /// Draws destination and hash bits of the head, of which a machine takes as many as it has, and
     /// then the next head.
     #[inline]
-    pub(crate) fn take(
+    pub fn take(
         &mut self,
         terminal: u64,
         births: &Births,

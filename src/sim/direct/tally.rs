@@ -12,7 +12,7 @@ const MAX_CYCLES: u64 = 1 << 30;
 
 /// Counts of the terminals of a partition; they only grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Tally {
+pub struct Tally {
     /// Packets that sources have sent the last phit of, replies included.
     pub sent_packets: u64,
     /// Phits sent.

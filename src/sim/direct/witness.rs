@@ -71,7 +71,7 @@ impl Found {
 
 /// What the terminals of a part of the network write down of traced messages.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Witness {
+pub struct Witness {
     /// The numbers of the terminals of the network interfaces.
     pub(crate) from: Vec<u64>,
     pub(crate) to: Vec<u64>,
@@ -103,7 +103,7 @@ impl Witness {
     /// A terminal begins to send a message to another; `identities` tells what routers know it and
     /// its answer by.
     #[cold]
-    pub(crate) fn sent(
+    pub fn sent(
         &mut self,
         (from, to): (u64, u64),
         birth: u64,
@@ -124,7 +124,7 @@ impl Witness {
 
     /// A message born then has arrived; both ends by the numbers that routers know.
     #[cold]
-    pub(crate) fn arrived(&mut self, from: u32, to: u32, birth: u64, now: u64) {
+    pub fn arrived(&mut self, from: u32, to: u32, birth: u64, now: u64) {
         if self.flow == Some(Flow { from, to }) && self.arrived.len() < MOST_ARRIVALS {
             self.arrived.insert(birth, now);
         }
@@ -132,7 +132,7 @@ impl Witness {
 
     /// The answer to a message of `from` that was born then has arrived.
     #[cold]
-    pub(crate) fn answered(&mut self, from: u32, birth: u64, now: u64) {
+    pub fn answered(&mut self, from: u32, birth: u64, now: u64) {
         let is_source = self.flow.is_some_and(|flow| flow.from == from);
         if is_source && self.answered.len() < MOST_ARRIVALS {
             self.answered.insert(birth, now);

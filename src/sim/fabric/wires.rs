@@ -88,7 +88,7 @@ impl<N: Node> Fabric<N> {
     }
 
     /// From now on late copies come as `forgery` makes them.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "testing"))]
     pub fn forge_late_copies(&mut self, forgery: crate::sim::wire::Forgery) {
         for joint in &mut self.joints {
             joint.wire.forge_late_copies(forgery);

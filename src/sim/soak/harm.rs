@@ -136,7 +136,7 @@ pub enum Harm<Own> {
     Own(Own),
     /// A link is taken down by command and never brought up again: what the liveness phase must
     /// find.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "testing"))]
     LeaveDown {
         /// Which.
         link: u32,
@@ -147,7 +147,7 @@ impl<Own: OwnHarm> Harm<Own> {
     /// Whether any message may be lost by it: not only one, as by a soft error.
     pub fn destroys(&self) -> bool {
         match self {
-            #[cfg(test)]
+            #[cfg(any(test, feature = "testing"))]
             Self::LeaveDown { .. } => true,
             Self::Own(own) => own.destroys(),
             _ => matches!(
@@ -228,7 +228,7 @@ impl<Own: OwnHarm> Harm<Own> {
                 let (link, fault) = own.fault();
                 on_end(world, chosen(&link), own.end(), fault)?;
             }
-            #[cfg(test)]
+            #[cfg(any(test, feature = "testing"))]
             Self::LeaveDown { link } => on_first_end(world, chosen(link), LinkFault::Down)?,
         }
         Ok(())

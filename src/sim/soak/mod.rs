@@ -22,7 +22,7 @@
 pub(crate) mod failure;
 pub(crate) mod family;
 pub(crate) mod harm;
-pub(crate) mod random;
+pub mod random;
 pub(crate) mod shrink;
 
 pub use failure::{CameTo, Failure};
@@ -42,7 +42,7 @@ use crate::nic::{BarrierSpec, CollectiveSpec, TrafficReport, TrafficSpec};
 use crate::time::{Duration, Time};
 
 /// The run that suffers, and the run after it.
-pub(crate) const RUNS: [u64; 2] = [1, 2];
+pub const RUNS: [u64; 2] = [1, 2];
 /// Time for the links to train at first.
 const TRAINING: Duration = Duration::from_ms(1_000);
 /// Time that the traffic goes on under what is left of the harm.
@@ -105,8 +105,16 @@ pub struct Case<M: Soaked> {
     pub barriers: Vec<BarrierSpec>,
     /// What is done to the network, each after a time from the one before.
     pub harms: Vec<(Duration, Harm<M::Own>)>,
-    #[cfg(test)]
-    pub(crate) forgery: Option<super::wire::Forgery>,
+    /// What tests change.
+    pub hooks: Hooks,
+}
+
+/// What tests change of a case; nothing otherwise.
+#[derive(Clone, Debug, Default)]
+pub struct Hooks {
+    /// Rewrites late copies of frames.
+    #[cfg(any(test, feature = "testing"))]
+    pub forgery: Option<super::wire::Forgery>,
 }
 
 /// What a case that passed has done.
@@ -152,8 +160,8 @@ impl<M: Soaked> Case<M> {
     pub fn run(&self, trace: &mut dyn FnMut(Time, &str)) -> Result<CaseReport, Failure> {
         let mut world = self.bring_up()?;
         world.fabric.impair_all(Some(words(&self.impairment)));
-        #[cfg(test)]
-        if let Some(forgery) = self.forgery {
+        #[cfg(any(test, feature = "testing"))]
+        if let Some(forgery) = self.hooks.forgery {
             world.fabric.forge_late_copies(forgery);
         }
         self.start(&mut world)?;
@@ -191,11 +199,11 @@ impl<M: Soaked> Case<M> {
         })
     }
 
-    pub(crate) fn topology(&self) -> Result<M::Topology, Failure> {
+    pub fn topology(&self) -> Result<M::Topology, Failure> {
         M::generate(&self.spec).map_err(Failure::Topology)
     }
 
-    pub(crate) fn bring_up(&self) -> Result<World<M::Topology>, Failure> {
+    pub fn bring_up(&self) -> Result<World<M::Topology>, Failure> {
         let first = M::first_packet(self.seed);
         let mut world = World::numbered(self.topology()?, self.seed, self.link, first)?;
         up_again(&mut world, "at the start", TRAINING)?;
@@ -317,7 +325,7 @@ impl<M: Soaked> Case<M> {
     }
 
     /// Whether nothing happens to the network in a run.
-    pub(crate) fn leaves_alone(&self, run: u64) -> bool {
+    pub fn leaves_alone(&self, run: u64) -> bool {
         run == RUNS[1] || self.harms.is_empty() && self.impairment.is_empty()
     }
 
@@ -392,5 +400,5 @@ fn tell_events<L: Network>(world: &mut World<L>, trace: &mut dyn FnMut(Time, &st
     }
 }
 
-#[cfg(test)]
-pub(crate) mod tests;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;

@@ -1,6 +1,6 @@
 //! Random choices that cases of all machines are made from.
 
-use super::{Case, Harm, OwnHarm, RUNS, Soaked};
+use super::{Case, Harm, Hooks, OwnHarm, RUNS, Soaked};
 use crate::link::impair::Lateness;
 use crate::nic::{Operation, TrafficPattern, TrafficSpec};
 use crate::rng::Rng;
@@ -19,16 +19,16 @@ const LATE_LONG: u64 = 20;
 /// No copy is later.
 pub(crate) const LATEST: Duration = Duration::from_ms(10_000);
 
-pub(crate) fn pick<T: Clone>(rng: &mut Rng, from: &[T]) -> T {
+pub fn pick<T: Clone>(rng: &mut Rng, from: &[T]) -> T {
     from[rng.below(from.len() as u64) as usize].clone()
 }
 
-pub(crate) fn up_to(rng: &mut Rng, bound_us: u64) -> Duration {
+pub fn up_to(rng: &mut Rng, bound_us: u64) -> Duration {
     Duration::from_us(rng.below(bound_us) + 1)
 }
 
 /// Words of netem; delays in proportion to the round trip.
-pub(crate) fn netem(rng: &mut Rng, unit_us: u64) -> String {
+pub fn netem(rng: &mut Rng, unit_us: u64) -> String {
     let mut words = String::new();
     if rng.chance(1, 2) {
         let delay = rng.below(20 * unit_us) + 1;
@@ -240,8 +240,7 @@ impl<M: Soaked> Case<M> {
             collectives: None,
             barriers: Vec::new(),
             harms,
-            #[cfg(test)]
-            forgery: None,
+            hooks: Hooks::default(),
         };
         let (unit, longest) = (Duration::from_ms(10), Duration::from_ms(3_000));
         case.with((how, beside), &mut late, unit, longest)
@@ -250,7 +249,7 @@ impl<M: Soaked> Case<M> {
     /// The case with late copies, if it has any, and what comes with them. `unit` is the time in
     /// which a busy link numbers some ten thousand packets; ends stand still for at most `longest`.
     #[must_use]
-    pub(crate) fn with(
+    pub fn with(
         mut self,
         (how, beside): (Late, Beside),
         rng: &mut Rng,

@@ -176,7 +176,7 @@ fn shared_of_links<'a>(
         .map(|name| {
             let found = declared
                 .iter()
-                .find(|counter| counter.name == name && !counter.file.contains("/machine/"))
+                .find(|counter| counter.name == name && !counter.file.starts_with("machines/"))
                 .map(|counter| (name.clone(), &*counter.about));
             found.ok_or_else(|| format!("no declaration of portN.{name}"))
         })
@@ -190,7 +190,7 @@ fn row<'a>(sample: &Sample, name: &str, declared: &'a [Declared]) -> Outcome<(St
         return Ok((name.to_owned(), about));
     }
     let last = name.rsplit('.').next().unwrap_or(name);
-    let folder = format!("src/machine/{}/", sample.folder);
+    let folder = format!("machines/{}/src/", sample.folder);
     let is_of = |counter: &&Declared| counter.name == last && counter.file.starts_with(&folder);
     // A router and a network interface of one machine may have counters of one name.
     let part = match sample.kind() {
@@ -204,7 +204,7 @@ fn row<'a>(sample: &Sample, name: &str, declared: &'a [Declared]) -> Outcome<(St
     let shared = || {
         declared
             .iter()
-            .find(|counter| counter.name == last && !counter.file.contains("/machine/"))
+            .find(|counter| counter.name == last && !counter.file.starts_with("machines/"))
     };
     let found = of_part.or(own.first()).copied().or_else(shared);
     match found {

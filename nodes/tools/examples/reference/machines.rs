@@ -1,9 +1,9 @@
 //! A node of each kind of every machine, to be asked.
 
 use phitwire::device::{Device, Kind};
-use phitwire::machine;
 use phitwire::net::Runtime;
 use phitwire::time::Time;
+use phitwire_machines::{CATALOGUE, MACHINES};
 
 use crate::Outcome;
 
@@ -19,7 +19,7 @@ const NETWORKS: [(&str, &str, &str); 3] = [
 pub struct Sample {
     /// What people call its machine.
     pub machine: &'static str,
-    /// The folder of its machine below `src/machine`.
+    /// The folder of its machine below `machines`.
     pub folder: &'static str,
     /// The node.
     pub device: Box<dyn Device>,
@@ -37,19 +37,21 @@ impl Sample {
 
 /// A router and a network interface of each machine.
 pub fn samples() -> Outcome<Vec<Sample>> {
-    if machine::MACHINES.len() != NETWORKS.len() + usize::from(cfg!(feature = "toy")) {
+    if MACHINES.len() != NETWORKS.len() {
         return Err(
             "a machine has no network in nodes/tools/examples/reference/machines.rs".to_owned(),
         );
     }
     let mut all = Vec::new();
     for (machine, folder, name) in NETWORKS {
-        let ready = machine::MACHINES.iter().flat_map(|machine| machine.ready);
+        let ready = MACHINES.iter().flat_map(|machine| machine.ready);
         let (_, text) = ready
             .into_iter()
             .find(|(other, _)| *other == name)
             .ok_or_else(|| format!("no description {name} comes with the commands"))?;
-        let network = machine::read(name, text).map_err(|problems| problems.lines())?;
+        let network = CATALOGUE
+            .read(name, text)
+            .map_err(|problems| problems.lines())?;
         let nodes = network.node_names();
         for kind in [Kind::Router, Kind::Nic] {
             let mut made = nodes.iter().map(|node| {

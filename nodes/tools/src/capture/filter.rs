@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::machines::machines;
 use phitwire::link::Repeats;
-use phitwire::machine;
 use phitwire_framing::carrier::frame;
 use phitwire_framing::carrier::training::Training;
 use phitwire_nodes::nearest::nearest;
@@ -134,7 +134,7 @@ impl Known {
         if frame.kind() == Training::KIND {
             return seen(What::Training, 0);
         }
-        let Some(glance) = machine::glance(bytes) else {
+        let Some(glance) = machines().glance(bytes) else {
             return seen(What::Damaged, 0);
         };
         let header = frame.header();

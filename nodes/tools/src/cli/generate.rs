@@ -2,11 +2,11 @@
 
 use std::process::ExitCode;
 
+use crate::machines::machines;
 use clap::{ArgMatches, Command, Error, FromArgMatches, Subcommand};
 use miette::miette;
 use phitwire::catalogue::{COMMON_OPTIONS, Generator, Given, OptionSpec};
 use phitwire::kit::digest_of_name;
-use phitwire::machine::MACHINES;
 use phitwire::net::{Effort, MAX_DESCRIPTION_BYTES, Network};
 
 use super::{machine_options, print};
@@ -113,7 +113,10 @@ impl Subcommand for Wanted {
 }
 
 fn generators() -> impl Iterator<Item = &'static Generator> {
-    MACHINES.iter().flat_map(|machine| machine.generators)
+    machines()
+        .machines()
+        .iter()
+        .flat_map(|machine| machine.generators)
 }
 
 /// Options as arguments; nothing stands behind them that a list of values could swallow.
@@ -169,8 +172,8 @@ fn described(network: &dyn Network) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::machines::machines;
     use phitwire::catalogue::Kind;
-    use phitwire::machine;
 
     fn wanted(generator: &str, line: &str) -> Result<Wanted, Error> {
         let words = ["generate", generator].into_iter().chain(line.split(' '));
@@ -229,7 +232,7 @@ mod tests {
         for (generator, line, name) in SHAPES {
             let network = wanted(generator, line).expect(line).network().expect(line);
             assert_eq!(network.name(), name, "{line}");
-            let ready = machine::generate(name).expect(name).expect(name);
+            let ready = machines().generate(name).expect(name).expect(name);
             assert_eq!(*network, *ready, "{line}");
         }
     }
@@ -256,7 +259,7 @@ mod tests {
         ] {
             let network = wanted(generator, line).expect(line).network().expect(line);
             assert_eq!(network.name(), name, "{line}");
-            let again = machine::read("-", &described(&*network)).expect(name);
+            let again = machines().read("-", &described(&*network)).expect(name);
             assert_eq!(*again, *network, "{name}");
         }
     }
@@ -271,7 +274,7 @@ mod tests {
             let text = described(&*network);
             assert!(text.starts_with(&format!("# {}\n", network.summary())));
             assert!(text.contains("profile = \"paper\"\n") && text.contains("dilation = 7\n"));
-            let again = machine::read("-", &text).expect("what was written");
+            let again = machines().read("-", &text).expect("what was written");
             assert_eq!(&*again, &*network);
         }
     }

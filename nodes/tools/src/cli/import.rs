@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use crate::machines::machines;
 use clap::Args;
 use miette::{WrapErr, miette};
-use phitwire::machine;
 use phitwire::net::Network;
 use phitwire_nodes::output;
 
@@ -50,7 +50,7 @@ pub fn run(args: &ImportArgs) -> miette::Result<ExitCode> {
             }
         }
         (None, Some(described)) => {
-            let network = machine::read(&name, &described)?;
+            let network = machines().read(&name, &described)?;
             match graph.compare(&*network) {
                 Ok(_) => described,
                 Err(difference) => differs(args, &*network, &difference)?,

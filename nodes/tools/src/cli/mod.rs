@@ -41,6 +41,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use miette::{IntoDiagnostic, WrapErr};
+use phitwire::catalogue::Catalogue;
 use phitwire::net::harmless;
 use phitwire_nodes::output;
 use tracing_subscriber::filter::{LevelFilter, Targets};
@@ -48,6 +49,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::description::open as read_network;
+use crate::machines;
 
 /// What the exit statuses of the command say, for people.
 const STATUSES: &str = "Exit status:
@@ -130,8 +132,10 @@ pub struct Tool {
     pub main: fn(Vec<OsString>) -> ExitCode,
 }
 
-/// Runs the command that the process's arguments name: one of this crate's or one of `tools`.
-pub fn main(tools: &[Tool]) -> ExitCode {
+/// Runs the command that the process's arguments name, for these machines: one of this crate's or
+/// one of `tools`.
+pub fn main(machines: Catalogue, tools: &[Tool]) -> ExitCode {
+    machines::install(machines);
     let mut arguments: Vec<OsString> = std::env::args_os().collect();
     let named = arguments.get(1).cloned().unwrap_or_default();
     if let Some(tool) = tools.iter().find(|tool| named == tool.name) {

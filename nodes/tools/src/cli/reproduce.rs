@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::thread;
 
+use crate::machines::machines;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use miette::miette;
-use phitwire::machine::MACHINES;
 use phitwire::reproduce::{
     Kind, Observation, PERMUTATIONS, Part, Reproduction, Row, Settings, Source, Table, Tolerance,
 };
@@ -41,7 +41,10 @@ pub struct ReproduceArgs {
 }
 
 fn tables() -> impl Iterator<Item = &'static Reproduction> {
-    MACHINES.iter().flat_map(|machine| machine.tables)
+    machines()
+        .machines()
+        .iter()
+        .flat_map(|machine| machine.tables)
 }
 
 fn target() -> impl TypedValueParser<Value = &'static Reproduction> {

@@ -7,10 +7,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::machines::machines;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use miette::{IntoDiagnostic, Result, miette};
-use phitwire::machine::MACHINES;
 use phitwire::sim::soak::{CaseReport, Family, Keep, Late, SoakCase};
 use phitwire_nodes::output::end_with_reader;
 use phitwire_nodes::stop::Stop;
@@ -108,7 +108,10 @@ const ALL: &str = "both";
 
 /// All families, in the order in which a seed is run.
 fn families() -> impl Iterator<Item = &'static Family> {
-    MACHINES.iter().flat_map(|machine| machine.soak)
+    machines()
+        .machines()
+        .iter()
+        .flat_map(|machine| machine.soak)
 }
 
 /// What `--family` takes: everything, all of a machine, or one.
@@ -470,13 +473,14 @@ mod tests {
     #[test]
     fn a_machine_is_all_its_families() {
         let of = |families: &[Family]| -> Vec<_> { families.iter().map(|of| of.name).collect() };
-        let all: Vec<&str> = MACHINES
+        let all: Vec<&str> = machines()
+            .machines()
             .iter()
             .flat_map(|machine| of(machine.soak))
             .collect();
         assert_eq!(names(&args("")), all);
         assert_eq!(names(&args("--family both")), all);
-        for machine in MACHINES {
+        for machine in machines().machines() {
             let word = machine.networks.word;
             assert_eq!(names(&args(&format!("--family {word}"))), of(machine.soak));
             for family in machine.soak.iter().filter(|of| of.name != word) {

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use crate::machines::machines;
 use phitwire::catalogue::{Generator, Given, Outline};
-use phitwire::machine::{self, MACHINES};
 use phitwire::net::Network;
 
 use super::InterchangeError;
@@ -33,7 +33,7 @@ impl Candidate {
     fn network(&self) -> Option<Box<dyn Network>> {
         match self {
             Self::Generated(generator, given) => (generator.generate)(given).ok(),
-            Self::Ready(name, text) => machine::read(name, text).ok(),
+            Self::Ready(name, text) => machines().read(name, text).ok(),
         }
     }
 
@@ -51,7 +51,10 @@ impl Candidate {
 
 /// All that may have that outline.
 fn candidates(outline: &Outline) -> impl Iterator<Item = Candidate> {
-    let generators = MACHINES.iter().flat_map(|machine| machine.generators);
+    let generators = machines()
+        .machines()
+        .iter()
+        .flat_map(|machine| machine.generators);
     let sizes = generators.flat_map(|generator| {
         let sizes = (generator.sizes)(outline).into_iter();
         sizes.map(move |given| (generator, given))
@@ -61,7 +64,10 @@ fn candidates(outline: &Outline) -> impl Iterator<Item = Candidate> {
     generated.sort_by_key(|(_, given)| given.names().count());
     let generated = generated.into_iter();
     let generated = generated.map(|(generator, given)| Candidate::Generated(generator, given));
-    let ready = MACHINES.iter().flat_map(|machine| machine.ready);
+    let ready = machines()
+        .machines()
+        .iter()
+        .flat_map(|machine| machine.ready);
     let ready = ready.map(|&(name, text)| Candidate::Ready(name, text));
     generated.chain(ready)
 }

@@ -1,12 +1,13 @@
 use std::collections::BTreeSet;
 
-use phitwire::machine::{self, MACHINES};
+use crate::machines::machines;
 
 use super::*;
 use crate::interchange::graph::{End, Node};
 
 fn ready() -> impl Iterator<Item = (&'static str, &'static str)> {
-    MACHINES
+    machines()
+        .machines()
         .iter()
         .flat_map(|machine| machine.ready.iter().copied())
 }
@@ -14,7 +15,7 @@ fn ready() -> impl Iterator<Item = (&'static str, &'static str)> {
 #[test]
 fn graphml_gives_every_ready_network_back() {
     for (name, description) in ready() {
-        let network = machine::read(name, description).expect(name);
+        let network = machines().read(name, description).expect(name);
         let export = export(&*network, description, Written::Graphml).expect("a graph");
         assert_eq!(export.left_out, Vec::<String>::new());
         let (graph, found) = read(name, &export.text, Readable::Graphml).expect("what was written");
@@ -77,7 +78,7 @@ fn nameless(graph: &Graph) -> Graph {
 }
 
 fn made(name: &str) -> Box<dyn Network> {
-    machine::generate(name).expect(name).expect(name)
+    machines().generate(name).expect(name).expect(name)
 }
 
 #[test]
@@ -124,7 +125,7 @@ fn a_graph_of_others_is_found_in_whatever_order() {
 #[test]
 fn every_ready_network_is_found_without_its_name() {
     for (name, description) in ready() {
-        let network = machine::read(name, description).expect(name);
+        let network = machines().read(name, description).expect(name);
         let found = find(&nameless(&Graph::of(&*network))).expect(name);
         let both = [&network, &found.network].map(|network| Graph::of(&**network).joined());
         assert_eq!(both[0], both[1], "{name} is not {}", found.name);
@@ -166,7 +167,7 @@ fn links_that_are_missing_are_named_and_left_out() {
         ("quickstart", 8, "links"),
     ] {
         let network = match ready().find(|(ready, _)| *ready == name) {
-            Some((_, text)) => machine::read(name, text).expect(name),
+            Some((_, text)) => machines().read(name, text).expect(name),
             None => made(name),
         };
         let mut graph = Graph::of(&*network);
@@ -176,7 +177,7 @@ fn links_that_are_missing_are_named_and_left_out() {
         let without = network.without(&BTreeSet::from([link])).expect(name);
         let text = without.write();
         assert!(text.contains(word), "{name}: {text}");
-        let again = machine::read(name, &text).expect(name);
+        let again = machines().read(name, &text).expect(name);
         assert_eq!(&*again, &*without, "{name}");
         assert_ne!(&*again, &*network, "{name}");
         // A torus has links that are broken, the others do without.
@@ -199,7 +200,7 @@ fn links_that_are_missing_are_named_and_left_out() {
 fn anynet_says_who_is_joined_or_why_it_cannot() {
     let (mut said, mut merged) = (0, 0);
     for (name, description) in ready() {
-        let network = machine::read(name, description).expect(name);
+        let network = machines().read(name, description).expect(name);
         let Ok(export) = export(&*network, description, Written::BooksimAnynet) else {
             continue;
         };
@@ -317,7 +318,7 @@ fn mistakes_of_files_are_told_with_their_places() {
 #[test]
 fn containerlab_has_a_node_and_a_line_for_everything() {
     for (name, description) in ready() {
-        let network = machine::read(name, description).expect(name);
+        let network = machines().read(name, description).expect(name);
         let export = export(&*network, description, Written::Containerlab).expect("a lab");
         let count = |what: &str| export.text.matches(what).count();
         assert_eq!(count("cmd: phitwire run"), network.nodes().len(), "{name}");

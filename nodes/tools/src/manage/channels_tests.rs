@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
-use phitwire::machine;
+use crate::machines::machines;
 use phitwire::net::{Network, NodeRef, RegisterValue};
 
 use super::channels::{How, LINKS_UNSEEN, LoadError, Loaded, Registers, load};
@@ -51,7 +51,7 @@ fn how(doubt: Option<String>, force: bool) -> How<'static> {
 }
 
 fn ring() -> Box<dyn Network> {
-    let ring = machine::generate("t3e-8x1x1").expect("a name");
+    let ring = machines().generate("t3e-8x1x1").expect("a name");
     ring.expect("a ring")
 }
 
@@ -59,7 +59,9 @@ fn ring() -> Box<dyn Network> {
 fn ring_of_zeros() -> Box<dyn Network> {
     let text =
         "family = \"t3e\"\nname = \"x\"\nsize = \"8x1x1\"\nchannels = \"time-of-crossing\"\n";
-    machine::read("x.toml", text).unwrap_or_else(|problems| panic!("{}", problems.lines()))
+    machines()
+        .read("x.toml", text)
+        .unwrap_or_else(|problems| panic!("{}", problems.lines()))
 }
 
 /// A file of tables that are all `table`.

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use phitwire::machine::aries::topology::Dragonfly;
 use phitwire::net::NodeRef;
+use phitwire_aries::topology::Dragonfly;
 use phitwire_nodes::control::server::Server;
 use phitwire_nodes::control::{Client, Request, RoutingReport};
 use phitwire_nodes::run_dir::LabDir;

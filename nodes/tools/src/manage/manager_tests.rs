@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 
-use phitwire::machine::aries::route::registers::RouteTables;
-use phitwire::machine::aries::router::digest;
-use phitwire::machine::aries::topology::{Dragonfly, DragonflySpec, Shape};
 use phitwire::net::NodeRef;
+use phitwire_aries::route::registers::RouteTables;
+use phitwire_aries::router::digest;
+use phitwire_aries::topology::{Dragonfly, DragonflySpec, Shape};
 use phitwire_nodes::control::{ClientError, LinkReport, Request, RoutingReport};
 use serde_json::{Value, json};
 
@@ -92,7 +92,7 @@ impl Obedient {
     }
 
     fn link_between(&self, a: u32, b: u32) -> u32 {
-        let ends = |link: &phitwire::machine::aries::topology::DragonflyLink| {
+        let ends = |link: &phitwire_aries::topology::DragonflyLink| {
             (link.a.node, link.b.node) == (NodeRef::Chip(a), NodeRef::Chip(b))
         };
         self.network

@@ -3,15 +3,18 @@
 use std::path::Path;
 
 use miette::{Report, miette};
-use phitwire::machine::{self, MACHINES};
 use phitwire::net::{Network, Shown};
 use phitwire_nodes::nearest::did_you_mean;
 
 use crate::description;
+use crate::machines::machines;
 
 /// Names and texts of the descriptions that come with the command.
 fn all() -> impl Iterator<Item = &'static (&'static str, &'static str)> {
-    MACHINES.iter().flat_map(|machine| machine.ready)
+    machines()
+        .machines()
+        .iter()
+        .flat_map(|machine| machine.ready)
 }
 
 /// The description of the network of that name.
@@ -35,13 +38,17 @@ pub fn find(name: &str) -> miette::Result<Box<dyn Network>> {
         return description::open(Path::new(name));
     }
     if let Some((_, text)) = all().find(|(ready, _)| *ready == name) {
-        return machine::read(name, text).map_err(Report::new);
+        return machines().read(name, text).map_err(Report::new);
     }
-    if let Some(generated) = machine::generate(name) {
+    if let Some(generated) = machines().generate(name) {
         return generated.map_err(|error| miette!("{error}").wrap_err(Shown(name).to_string()));
     }
     let names: Vec<&str> = all().map(|(name, _)| *name).collect();
-    let others = machine::FAMILIES.each_ref().map(|family| family.names);
+    let others: Vec<&str> = machines()
+        .families()
+        .iter()
+        .map(|family| family.names)
+        .collect();
     Err(miette!(
         help = format!(
             "ready ones: {}; or {}",

@@ -1,6 +1,6 @@
 //! Events and rates of samples that were made up.
 
-use phitwire::machine;
+use crate::machines::machines;
 use phitwire::net::{Network, NodeRef};
 use phitwire::nic::{RunPhase, TrafficReport};
 use phitwire_nodes::control::{LinkReport, NodeKind, RoutingReport};
@@ -11,7 +11,9 @@ const DESCRIPTION: &str = include_str!("../../../../netns-scripts/topologies/qui
 
 /// The network of the quickstart, and a sample of it in which all is well and idle.
 pub fn lab() -> (Box<dyn Network>, Sample) {
-    let network = machine::read("quickstart.toml", DESCRIPTION).expect("a network");
+    let network = machines()
+        .read("quickstart.toml", DESCRIPTION)
+        .expect("a network");
     let mut nodes: Vec<NodeSample> = network
         .nodes()
         .into_iter()

@@ -18,7 +18,7 @@ use crate::time::Duration;
 pub(crate) type LinkOf<M> = <<M as CycleModel>::End as LinkControlBlock>::Config;
 
 /// What makes the nodes of a network.
-pub(crate) trait Nodes<M: CycleModel> {
+pub trait Nodes<M: CycleModel> {
     /// A router; `None` if the chip is not there.
     ///
     /// # Errors
@@ -44,7 +44,7 @@ pub(crate) trait Nodes<M: CycleModel> {
 ///
 /// # Errors
 /// Those of `nodes`.
-pub(crate) fn encoded<M: CycleModel>(
+pub fn encoded<M: CycleModel>(
     network: &M::Topology,
     places: &Places,
     nodes: &impl Nodes<M>,

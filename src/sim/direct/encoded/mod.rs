@@ -6,10 +6,10 @@
 //! impairment adds only makes frames later. Everything above the links is that of direct mode:
 //! sources, sinks, phases, measurement.
 
-pub(crate) mod build;
+pub mod build;
 pub(crate) mod endpoint;
 pub(crate) mod member;
-pub(crate) mod network;
+pub mod network;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};

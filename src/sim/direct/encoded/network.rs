@@ -13,7 +13,7 @@ use crate::sim::direct::shared::{Common, Shared};
 use crate::sim::direct::source::Births;
 
 /// Routers go in ranges, network interfaces with the routers that they are linked to.
-pub(crate) fn places(network: &impl Network, partitions: usize) -> Result<Places, ConfigError> {
+pub fn places(network: &impl Network, partitions: usize) -> Result<Places, ConfigError> {
     let nodes = network.nodes();
     let is_chip = |node: &&NodeRef| matches!(node, NodeRef::Chip(_));
     let chips = nodes.iter().filter(is_chip).count();

@@ -8,7 +8,7 @@ use super::super::tally::Tally;
 use super::{MOST_WAITING, Mark, Simulation, StageSamples};
 
 impl<M: CycleModel> Simulation<M> {
-    pub(crate) fn tally(&self) -> Tally {
+    pub fn tally(&self) -> Tally {
         let mut sum = Tally::default();
         for partition in &self.partitions {
             sum.add(&partition.shared.tally);
@@ -17,7 +17,7 @@ impl<M: CycleModel> Simulation<M> {
     }
 
     /// Checks what must hold between any two windows: phits and credits are conserved.
-    pub(crate) fn check_now(&self, violations: &mut Vec<Violation>) {
+    pub fn check_now(&self, violations: &mut Vec<Violation>) {
         let tally = self.tally();
         let inside: u64 = self.partitions.iter().map(Partition::phits_inside).sum();
         // Encoded links repeat phits, so that they can be counted only at rest.

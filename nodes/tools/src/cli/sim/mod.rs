@@ -9,11 +9,11 @@ mod point;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use crate::machines::machines;
 use clap::{Args, ValueEnum};
 use miette::{IntoDiagnostic, WrapErr, miette};
 use phitwire::catalogue::Simulation;
 use phitwire::link::impair::Netem;
-use phitwire::machine::MACHINES;
 use phitwire::net::Network;
 use phitwire::sim::direct::{
     Config, Fault, Links, Load, Pattern, PatternError, Process, Simulator, Traffic, Warmup,
@@ -140,7 +140,8 @@ enum LinksName {
 
 /// The networks that there are, as the help has them.
 fn networks() -> String {
-    let names = MACHINES
+    let names = machines()
+        .machines()
         .iter()
         .map(|machine| machine.networks.names)
         .collect::<Vec<_>>();

@@ -3,18 +3,19 @@
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use miette::miette;
 use phitwire::catalogue::{Given, Simulation};
-use phitwire::machine::MACHINES;
 use phitwire::net::Network;
 use phitwire::sim::direct::Simulator;
 
 use crate::cli::machine_options::{args, given};
+use crate::machines::machines;
 
 /// The options that machines have for their own networks.
 #[derive(Clone, Debug)]
 pub(super) struct OwnOptions(Vec<(Simulation, Given)>);
 
 pub(super) fn simulations() -> impl Iterator<Item = Simulation> {
-    MACHINES.iter().filter_map(|machine| machine.simulation)
+    let machines = machines().machines().iter();
+    machines.filter_map(|machine| machine.simulation)
 }
 
 impl Args for OwnOptions {

@@ -1,0 +1,132 @@
+//! Credits and loads on their way back over a link.
+
+use crate::router::pipeline::LOAD_CYCLES;
+use phitwire::sim::direct::exchange::delay_cycles;
+use phitwire::sim::direct::model::MAX_VCS;
+
+/// Bits of a load with a mark that there is one.
+const LOAD_BITS: usize = 5;
+const LOAD_MARK: u64 = 1 << 4;
+
+/// What comes back over a lane in a window: at most one credit per cycle, and at most one load
+/// every ten cycles.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Returned {
+    /// Cycles in which a credit arrives.
+    pub(super) cycles: u64,
+    /// Bits of the number of its virtual channel.
+    vcs: [u64; 3],
+    /// Loads, by tens of cycles.
+    loads: u64,
+}
+
+impl Returned {
+    /// A credit in a cycle that has none.
+    #[inline]
+    pub(super) fn credit(&mut self, cycle: u32, vc: usize) {
+        self.cycles |= 1 << cycle;
+        for (bit, cycles) in self.vcs.iter_mut().enumerate() {
+            *cycles |= (vc as u64 >> bit & 1) << cycle;
+        }
+    }
+
+    /// Virtual channel of the credit of a cycle.
+    #[inline]
+    pub(super) fn vc(&self, cycle: u32) -> usize {
+        let bit = |bit: usize| (self.vcs[bit] >> cycle & 1) << bit;
+        (bit(0) | bit(1) | bit(2)) as usize
+    }
+
+    /// A load, 0 to 15, in a cycle that is a multiple of ten.
+    #[inline]
+    pub(super) fn tell(&mut self, cycle: u32, load: u8) {
+        let at = cycle as usize / LOAD_CYCLES as usize * LOAD_BITS;
+        self.loads &= !(0x1f << at);
+        self.loads |= (LOAD_MARK | u64::from(load & 15)) << at;
+    }
+
+    #[inline]
+    pub(super) const fn has_loads(&self) -> bool {
+        self.loads != 0
+    }
+
+    /// The last load told up to and including a cycle, if any was.
+    #[inline]
+    pub(super) const fn load(&self, cycle: u32) -> Option<u8> {
+        let bits = (cycle as usize / LOAD_CYCLES as usize + 1) * LOAD_BITS;
+        let told = self.loads & (u64::MAX >> (64 - bits));
+        if told == 0 {
+            return None;
+        }
+        let last = (63 - told.leading_zeros()) as usize / LOAD_BITS;
+        Some((told >> (last * LOAD_BITS) & 15) as u8)
+    }
+
+    pub(super) fn delayed(&self, by: usize, window: usize) -> [Self; 2] {
+        let [cycles, next_cycles] = delay_cycles(self.cycles, by, window);
+        let mut parts = [Self::default(); 2];
+        (parts[0].cycles, parts[1].cycles) = (cycles, next_cycles);
+        for (bit, &vcs) in self.vcs.iter().enumerate() {
+            [parts[0].vcs[bit], parts[1].vcs[bit]] = delay_cycles(vcs, by, window);
+        }
+        let places = |cycles: usize| cycles / LOAD_CYCLES as usize * LOAD_BITS;
+        [parts[0].loads, parts[1].loads] = delay_cycles(self.loads, places(by), places(window));
+        parts
+    }
+
+    pub(super) fn add(&mut self, more: &Self) {
+        self.cycles |= more.cycles;
+        for (vcs, more) in self.vcs.iter_mut().zip(more.vcs) {
+            *vcs |= more;
+        }
+        self.loads |= more.loads;
+    }
+
+    pub(super) fn counts(&self) -> [u32; MAX_VCS] {
+        core::array::from_fn(|vc| self.count_of(vc))
+    }
+
+    #[inline]
+    fn count_of(&self, vc: usize) -> u32 {
+        let mut cycles = self.cycles;
+        for (bit, vcs) in self.vcs.iter().enumerate() {
+            cycles &= if vc >> bit & 1 != 0 { *vcs } else { !vcs };
+        }
+        cycles.count_ones()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credits_and_loads_travel_in_their_cycles() {
+        let mut sent = Returned::default();
+        for (cycle, vc) in [(0, 7), (3, 2), (29, 5), (39, 2)] {
+            sent.credit(cycle, vc);
+            assert_eq!(sent.vc(cycle), vc);
+        }
+        sent.tell(0, 15);
+        sent.tell(30, 4);
+        assert_eq!(sent.counts(), [0, 0, 2, 0, 0, 1, 0, 1]);
+        assert_eq!(
+            [0, 9, 29, 30, 39].map(|c| sent.load(c)),
+            [15, 15, 15, 4, 4].map(Some)
+        );
+        let [now, next] = sent.delayed(10, 40);
+        assert_eq!(
+            (now.cycles, next.cycles),
+            (1 << 10 | 1 << 13 | 1 << 39, 1 << 9)
+        );
+        assert_eq!((now.vc(10), now.vc(39), next.vc(9)), (7, 5, 2));
+        assert_eq!(
+            (now.load(9), now.load(39), next.load(0)),
+            (None, Some(15), Some(4))
+        );
+        let mut both = next;
+        both.add(&now);
+        assert_eq!(both.counts(), sent.counts());
+        assert_eq!((both.load(0), both.load(25)), (Some(4), Some(15)));
+    }
+}

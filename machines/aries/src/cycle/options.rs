@@ -1,0 +1,228 @@
+//! What can be chosen for an Aries network only.
+
+use phitwire_framing::aries::flit::Routing;
+use serde_json::{Map, Value, json};
+
+use super::Aries;
+use crate::route::registers::PortKind;
+use crate::router::pipeline::{LOAD_CYCLES, SHORT_LINK_CYCLES};
+use phitwire::catalogue::{ChoiceError, Given, Kind, OptionError, OptionSpec, Simulated};
+use phitwire::chip::Grain;
+use phitwire::sim::direct::Chosen;
+use phitwire::sim::direct::config::{ConfigError, MAX_LINK_CYCLES};
+
+/// The routing modes by their names.
+pub(super) const MODES: [(&str, Routing); 11] = [
+    ("adaptive0", Routing::Adaptive0),
+    ("adaptive1", Routing::Adaptive1),
+    ("adaptive2", Routing::Adaptive2),
+    ("adaptive3", Routing::Adaptive3),
+    ("minimal", Routing::Minimal),
+    ("valiant", Routing::Valiant),
+    ("ordered", Routing::Ordered),
+    ("ordered-non-minimal", Routing::OrderedNonMinimal),
+    ("min-hash", Routing::MinHash),
+    ("nmin-hash", Routing::NminHash),
+    // The name in the application interfaces.
+    ("in-order", Routing::Ordered),
+];
+/// Their names alone.
+const MODE_NAMES: [&str; MODES.len()] = {
+    let mut names = [""; MODES.len()];
+    let mut next = 0;
+    while next < names.len() {
+        names[next] = MODES[next].0;
+        next += 1;
+    }
+    names
+};
+/// Cycles per set of ten flits: latencies are multiples of it.
+const SET_CYCLES: u32 = LOAD_CYCLES as u32;
+/// The longest link, 200 m.
+const MAX_CYCLES: u32 = 1_000;
+/// Length of a green link that [`SHORT_LINK_CYCLES`] include.
+const SHORT_METRES: u32 = 1;
+
+/// What can be chosen for an Aries network only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AriesOptions {
+    /// How the ways of requests and replies are chosen.
+    pub routing: Routing,
+    /// What moves through the routers at once.
+    pub grain: Grain,
+    /// Cycles from an output port over a link of each kind (see [`PortKind`]) into the next input
+    /// queue: multiples of ten.
+    pub link_cycles: [u32; 4],
+}
+
+impl AriesOptions {
+    /// Metres of green, black and blue links if nothing else is said. A chassis' backplane is a
+    /// metre long, copper between the chassis of a group "approximately 3m", optical cables have up
+    /// to 35 m (white paper, "Dragonfly Implementation", "Aries Router"): 20 m stand for what is
+    /// laid in a machine room.
+    pub const METRES: [u32; 3] = [1, 3, 20];
+
+    /// Cycles of a link with `metres` of cable, at 5 ns per metre, to the nearest set: gathering a
+    /// set, checking its CRC, and two SerDes are [`SHORT_LINK_CYCLES`] with the first metre. At 875
+    /// MHz a metre is 4.375 cycles.
+    pub const fn cycles_of(metres: u32) -> u32 {
+        let cable = metres.saturating_sub(SHORT_METRES) as u64 * 4_375 / 1_000;
+        let cycles = SHORT_LINK_CYCLES + cable + SET_CYCLES as u64 / 2;
+        (cycles / SET_CYCLES as u64 * SET_CYCLES as u64) as u32
+    }
+
+    /// Options with cables of these lengths in metres: green, black and blue. A NIC's link has no
+    /// cable, but the pipeline of the NIC instead, and counts like a green one of a metre.
+    pub const fn with_metres(routing: Routing, [green, black, blue]: [u32; 3]) -> Self {
+        Self {
+            routing,
+            grain: Grain::Flit,
+            link_cycles: [
+                Self::cycles_of(SHORT_METRES),
+                Self::cycles_of(green),
+                Self::cycles_of(black),
+                Self::cycles_of(blue),
+            ],
+        }
+    }
+
+    /// Cycles of a link.
+    pub(super) const fn cycles(&self, kind: PortKind) -> u32 {
+        self.link_cycles[kind as usize]
+    }
+
+    /// Cycles of a window: no longer than a link takes.
+    pub(super) fn window(&self) -> u32 {
+        let shortest = self.link_cycles.into_iter().min().unwrap_or(SET_CYCLES);
+        shortest.min(MAX_LINK_CYCLES / SET_CYCLES * SET_CYCLES)
+    }
+
+    pub(super) fn longest(&self) -> u32 {
+        self.link_cycles.into_iter().max().unwrap_or(SET_CYCLES)
+    }
+
+    pub(super) fn about(&self) -> Map<String, Value> {
+        let grain = match self.grain {
+            Grain::Flit => "flit",
+            Grain::Packet => "packet",
+        };
+        let [nic, green, black, blue] = self.link_cycles;
+        let cycles = json!({ "nic": nic, "green": green, "black": black, "blue": blue });
+        let mode = MODES.iter().find(|(_, routing)| *routing == self.routing);
+        let about = [
+            ("routing", mode.map_or("", |(name, _)| name).into()),
+            ("grain", grain.into()),
+            ("link_cycles", cycles),
+        ];
+        let about = about.into_iter();
+        about.map(|(key, value)| (key.to_owned(), value)).collect()
+    }
+
+    pub(super) fn validate(&self) -> Result<(), ConfigError> {
+        for cycles in self.link_cycles {
+            if !(SET_CYCLES..=MAX_CYCLES).contains(&cycles) || cycles % SET_CYCLES != 0 {
+                return Err(refused(cycles));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Links of that many cycles there are not.
+pub(super) fn refused(cycles: u32) -> ConfigError {
+    ConfigError::Refused(format!(
+        "an Aries link of {cycles} cycles: multiples of 10 up to 1,000 are possible"
+    ))
+}
+
+impl Default for AriesOptions {
+    fn default() -> Self {
+        Self::with_metres(Routing::default(), Self::METRES)
+    }
+}
+
+impl Simulated for Aries {
+    const MACHINE: &'static str = "Aries";
+    const OPTIONS: &'static [OptionSpec] = &[
+        OptionSpec::new(
+            "routing",
+            "MODE,...",
+            Kind::Words(&MODE_NAMES),
+            "how ways are chosen, one or several to compare [default: adaptive0]",
+        )
+        .up_to(usize::MAX),
+        OptionSpec::new(
+            "grain",
+            "GRAIN",
+            Kind::Words(&["flit", "packet"]),
+            "what moves through the routers at once: flits, as on the chip, or whole packets, as \
+             processes have it by default [default: flit]",
+        ),
+        OptionSpec::new(
+            "metres",
+            "G,B,O",
+            Kind::Number(1, 200),
+            "metres of cable of green, black and blue links, at 5 ns each [default: 1,3,20]",
+        )
+        .up_to(3),
+    ];
+
+    fn choose(given: &Given) -> Result<Vec<Chosen<Self>>, ChoiceError> {
+        let metres: Vec<u32> = given.read("metres")?;
+        let metres = match metres[..] {
+            [] => AriesOptions::METRES,
+            [green, black, blue] => [green, black, blue],
+            _ => {
+                let why = "--metres takes three lengths: green, black and blue";
+                return Err(ChoiceError::Refused(why.to_owned()));
+            }
+        };
+        let grain = match given.all("grain") {
+            [grain] if grain == "packet" => Grain::Packet,
+            _ => Grain::Flit,
+        };
+        let chosen = |&(name, routing): &(&'static str, Routing)| Chosen {
+            name: Some(name),
+            options: AriesOptions {
+                grain,
+                ..AriesOptions::with_metres(routing, metres)
+            },
+        };
+        let modes = given.all("routing");
+        if modes.is_empty() {
+            return Ok(vec![chosen(&MODES[0])]);
+        }
+        let wanted = |word: &String| {
+            let found = MODES.iter().find(|(name, _)| name == word);
+            let unknown = || OptionError {
+                name: "routing",
+                value: word.clone(),
+                reason: format!("the modes are {}", MODE_NAMES.join(", ")),
+            };
+            Ok(chosen(found.ok_or_else(unknown)?))
+        };
+        modes.iter().map(wanted).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cables_cost_five_nanoseconds_per_metre() {
+        assert_eq!(
+            [1, 3, 20, 35].map(AriesOptions::cycles_of),
+            [40, 50, 120, 190]
+        );
+        let options = AriesOptions::default();
+        assert_eq!(options.link_cycles, [40, 40, 50, 120]);
+        assert_eq!((options.window(), options.longest()), (40, 120));
+        assert_eq!(options.validate(), Ok(()));
+        let odd = AriesOptions {
+            link_cycles: [40, 45, 50, 120],
+            ..options
+        };
+        assert_eq!(odd.validate(), Err(refused(45)));
+    }
+}

@@ -1,0 +1,369 @@
+//! A NIC: an open-loop source, and a sink that takes what its link carries.
+
+use phitwire_framing::aries::flit::{Flit, NodeId, Routing};
+
+use super::credits::Returned;
+use super::packet::{Assembly, Delivery, Name, Outstanding, Packet, Reply, id_of, line_hash};
+use super::{Aries, INPUT_FLITS, NIC_LANES};
+use crate::link::{IdealEnd, SetProfile};
+use crate::router::pace::Pace;
+use phitwire::kit::bits;
+use phitwire::sim::direct::exchange::{Arrivals, Exchange};
+use phitwire::sim::direct::model::{self, PortAccount, Stream, Terminal as _};
+use phitwire::sim::direct::shared::{self, LastSeen};
+use phitwire::sim::direct::source::{NEVER, Source};
+
+type Shared = shared::Shared<Aries>;
+type Common = shared::Common<Aries>;
+
+/// The unit within which requests stay in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    /// Requests of one NIC to another.
+    OfPairs,
+    /// Requests to cache lines of one hash value.
+    OfLines,
+}
+
+impl Order {
+    pub(super) const fn of(routing: Routing) -> Option<Self> {
+        match (routing.is_deterministic(), routing.is_hashed()) {
+            (false, _) => None,
+            (true, false) => Some(Self::OfPairs),
+            (true, true) => Some(Self::OfLines),
+        }
+    }
+}
+
+/// A source and sink behind one link.
+#[derive(Debug)]
+pub struct Terminal {
+    common: Common,
+    /// The NIC's address.
+    node: u32,
+    /// The link's end, whose buffer nothing stays in.
+    end: IdealEnd,
+    assembly: Assembly,
+    outstanding: Outstanding,
+    /// For modes that keep order: its unit, and the requests seen last.
+    last_seen: Option<(Order, LastSeen)>,
+}
+
+/// Credits of a window that have not been taken into account yet.
+struct Coming<'a> {
+    lanes: &'a [Returned; NIC_LANES],
+    /// Cycles whose credits have been.
+    done: u64,
+}
+
+impl Coming<'_> {
+    /// Takes the credits up to and including `cycle` into account.
+    fn up_to(&mut self, cycle: usize, end: &mut IdealEnd) {
+        let new = (u64::MAX >> (63 - cycle)) & !self.done;
+        self.done |= new;
+        for lane in self.lanes {
+            for cycle in bits(lane.cycles & new) {
+                end.give(lane.vc(cycle as u32));
+            }
+        }
+    }
+
+    /// The next cycle in which there are credits.
+    fn next(&self) -> Option<usize> {
+        let left = self.lanes.iter().fold(0, |all, lane| all | lane.cycles) & !self.done;
+        (left != 0).then(|| left.trailing_zeros() as usize)
+    }
+}
+
+impl Terminal {
+    pub(super) fn new(number: u64, node: u32, source: Source, order: Option<Order>) -> Self {
+        Self {
+            common: Common::new(number, source),
+            node,
+            end: IdealEnd::new(&SetProfile::paper(), 0),
+            assembly: Assembly::default(),
+            outstanding: Outstanding::default(),
+            last_seen: order.map(|order| (order, LastSeen::new())),
+        }
+    }
+
+    /// Takes the flits of a window; the places that became free again.
+    fn receive(
+        &mut self,
+        base: u64,
+        cycles: [u64; NIC_LANES],
+        flits: &[u64],
+        shared: &mut Shared,
+    ) -> [Returned; NIC_LANES] {
+        let mut freed = [Returned::default(); NIC_LANES];
+        let size = flits.len() / NIC_LANES;
+        for cycle in bits(cycles.into_iter().fold(0, |all, lane| all | lane)) {
+            for lane in 0..NIC_LANES {
+                if cycles[lane] >> cycle & 1 == 0 {
+                    continue;
+                }
+                shared.tally.arrived_phits += 1;
+                let flit = flits[lane * size + cycle];
+                let (vc, delivery) = self.assembly.take(flit, shared.format.routing);
+                freed[lane].credit(cycle as u32, vc);
+                if let Some(delivery) = delivery {
+                    self.arrived(base + cycle as u64, delivery, shared);
+                }
+            }
+        }
+        freed
+    }
+
+    /// A packet has arrived in cycle `now`.
+    pub(super) fn arrived(&mut self, now: u64, delivery: Delivery, shared: &mut Shared) {
+        let tally = &mut shared.tally;
+        tally.arrived_packets += 1;
+        let (key, dest) = match delivery {
+            Delivery::Request(name, _) => (name.key(), name.dest),
+            Delivery::Reply(name) => (name.key(), name.dest),
+            Delivery::Damaged => {
+                tally.damaged += 1;
+                return;
+            }
+        };
+        tally.arrived_keys = tally.arrived_keys.wrapping_add(key);
+        tally.misrouted += u64::from(dest != self.node);
+        self.common.trace.add(now);
+        self.common.trace.add(key);
+        match delivery {
+            Delivery::Request(name, whole) => {
+                tally.damaged += u64::from(!whole);
+                tally.overtaken += u64::from(self.is_overtaken(name));
+                if let Some(witness) = &mut shared.witness {
+                    witness.arrived(name.source, name.dest, name.birth, now);
+                }
+                if shared.request_reply {
+                    shared.tally.replies_made += 1;
+                    self.common.replies.push_back((now + 1, name.reply()));
+                } else {
+                    // A damaged packet may say that it is from the future.
+                    shared.message_arrived(name.birth.min(now), now);
+                }
+            }
+            Delivery::Reply(name) => match self.outstanding.end(name.id) {
+                Some(born) => {
+                    if let Some(witness) = &mut shared.witness {
+                        witness.answered(self.node, born, now);
+                    }
+                    shared.message_arrived(born, now);
+                }
+                None => tally.misrouted += 1,
+            },
+            Delivery::Damaged => {}
+        }
+    }
+
+    /// Whether a later request of the same source has arrived before; with order per line, only
+    /// requests to the same lines count.
+    fn is_overtaken(&mut self, name: Name) -> bool {
+        self.last_seen.as_mut().is_some_and(|(order, seen)| {
+            let lines = match order {
+                Order::OfPairs => 0,
+                Order::OfLines => line_hash(name.sequence, Routing::MinHash).unwrap_or(0),
+            };
+            let key = u32::from(lines) << NodeId::BITS | name.source;
+            seen.is_overtaken(key, name.sequence, Name::SEQUENCE_MASK)
+        })
+    }
+
+    /// Sends what can be sent in a window in which these credits come; the cycles in which flits
+    /// were sent, by lane.
+    fn transmit(
+        &mut self,
+        base: u64,
+        credits: &[Returned; NIC_LANES],
+        flits: &mut [u64],
+        shared: &mut Shared,
+    ) -> [u64; NIC_LANES] {
+        let size = flits.len() / NIC_LANES;
+        let mut sent = [0; NIC_LANES];
+        let mut coming = Coming {
+            lanes: credits,
+            done: 0,
+        };
+        let mut slot = Pace::NIC.before(base);
+        let end = Pace::NIC.before(base + size as u64);
+        while slot < end {
+            if self.common.packet.is_none() {
+                match self.begin(base, slot, size, &mut coming, shared) {
+                    Some(at) => slot = at,
+                    None => break,
+                }
+            }
+            let Some((packet, done)) = &mut self.common.packet else {
+                break;
+            };
+            let now = Pace::NIC.cycle_of(slot);
+            let (cycle, lane) = (
+                (now - base) as usize,
+                (slot - Pace::NIC.before(now)) as usize,
+            );
+            let flit = packet.flits()[usize::from(*done)];
+            flits[lane * size + cycle] = flit;
+            sent[lane] |= 1 << cycle;
+            self.end.push(Flit::new(flit), now);
+            *done += 1;
+            slot += 1;
+            if usize::from(*done) == packet.flits().len() {
+                self.common.packet = None;
+                shared.tally.sent_packets += 1;
+            }
+        }
+        coming.up_to(size - 1, &mut self.end);
+        sent
+    }
+
+    /// Begins the next packet, in the first slot of `Pace::NIC` at or after `from` in which a
+    /// packet is there and can be sent. `None` if the window has no such slot.
+    fn begin(
+        &mut self,
+        base: u64,
+        from: u64,
+        size: usize,
+        coming: &mut Coming<'_>,
+        shared: &mut Shared,
+    ) -> Option<u64> {
+        if !self.common.is_up {
+            return None;
+        }
+        let ready = self.due(shared);
+        let lengths = [shared.format.request_flits, super::packet::REPLY_FLITS];
+        let end = base + size as u64;
+        let mut slot = from;
+        loop {
+            // Jump to where something is ready.
+            let earliest = ready[0].min(ready[1]).clamp(base, end);
+            slot = slot.max(Pace::NIC.before(earliest));
+            let now = Pace::NIC.cycle_of(slot);
+            if now >= end {
+                return None;
+            }
+            coming.up_to((now - base) as usize, &mut self.end);
+            let may = [0, 1].map(|i| ready[i] <= now && self.end.has_credits(4 * i, lengths[i]));
+            if may != [false, false] {
+                self.common.packet = Some((self.next_packet(may, shared)?, 0));
+                return Some(slot);
+            }
+            // Nothing fits before credits come, or nothing else is ready before its cycle.
+            let later = ready.into_iter().filter(|&ready| ready > now).min();
+            let later = later.map_or(end, |ready| ready.min(end));
+            let credit = coming.next().map_or(end, |next| base + next as u64);
+            slot = Pace::NIC.before(later.min(credit));
+        }
+    }
+}
+
+impl model::Terminal<Aries> for Terminal {
+    fn run_window(
+        &mut self,
+        index: usize,
+        base: u64,
+        exchange: &mut Exchange<Aries>,
+        shared: &mut Shared,
+    ) -> u64 {
+        let size = exchange.window;
+        let slot = exchange.terminal_slot(index) as usize;
+        let arrivals: [_; NIC_LANES] =
+            core::array::from_fn(|lane| core::mem::take(&mut exchange.read.arrivals[slot + lane]));
+        let flits = &exchange.read.phits[slot * size..(slot + NIC_LANES) * size];
+        let freed = self.receive(base, arrivals.map(|lane| lane.phits), flits, shared);
+        let at = self.common.peer as usize * size;
+        let flits = &mut exchange.write.phits[at..at + NIC_LANES * size];
+        let credits = arrivals.map(|lane| lane.credits);
+        let sent = self.transmit(base, &credits, flits, shared);
+        for lane in 0..NIC_LANES {
+            let out = Arrivals {
+                phits: sent[lane],
+                credits: freed[lane],
+            };
+            self.common.send(lane as u32, out, exchange, shared);
+        }
+        self.common.next_cycle(base + size as u64)
+    }
+
+    fn account(&self) -> PortAccount {
+        let (left, vc) = self.assembly.open();
+        PortAccount {
+            credits: self.end.used().map(|used| INPUT_FLITS.wrapping_sub(used)),
+            coming: Stream { vc, left },
+            ..PortAccount::default()
+        }
+    }
+
+    fn next_request(&mut self, shared: &mut Shared) -> Packet {
+        let source = &mut self.common.source;
+        let head = source.head();
+        let (to, _) = source.take(self.common.number, &shared.births, &shared.destinations);
+        let routing = shared.format.routing;
+        let id = if shared.request_reply {
+            let hash = line_hash(head.sequence, routing);
+            self.outstanding.begin(head.birth, hash)
+        } else {
+            id_of(head.sequence, routing)
+        };
+        let name = Name {
+            dest: shared.format.nodes[to as usize],
+            source: self.node,
+            sequence: Name::sequence(head.sequence),
+            id,
+            birth: head.birth,
+        };
+        shared.request_sent(name.key(), head.birth);
+        if let Some(witness) = &mut shared.witness {
+            let ends = (self.common.number, to.into());
+            witness.sent(ends, head.birth, || [id.into(); 2]);
+        }
+        Packet::request(name, shared.format.request_flits, shared.format.routing)
+    }
+
+    fn reply(name: Reply, shared: &mut Shared) -> Packet {
+        shared.reply_sent(name.key());
+        Packet::reply(name, shared.format.routing)
+    }
+
+    fn common(&self) -> &Common {
+        &self.common
+    }
+
+    fn common_mut(&mut self) -> &mut Common {
+        &mut self.common
+    }
+
+    fn request_due(&self, shared: &Shared) -> u64 {
+        let head = self.common.source.head();
+        let hash = line_hash(head.sequence, shared.format.routing);
+        let full = self.outstanding.len() >= shared.format.outstanding;
+        match shared.request_reply && (full || !self.outstanding.has_id(hash)) {
+            true => NEVER,
+            false => head.birth,
+        }
+    }
+
+    fn reserved(&self) -> u64 {
+        let left = |(packet, done): &(Packet, u8)| packet.flits().len() as u64 - u64::from(*done);
+        self.common.packet.as_ref().map_or(0, left)
+    }
+
+    fn is_receiving(&self) -> bool {
+        self.assembly.is_open()
+    }
+}
+
+#[cfg(test)]
+impl Terminal {
+    /// Swaps the next request with the one after it from the same source.
+    pub(super) fn swap_next(&mut self) {
+        let (_, seen) = self.last_seen.as_mut().expect("requests keep their order");
+        seen.swap_next();
+    }
+
+    /// Expects, or does not expect, that requests of a source come in their order.
+    pub(super) fn expect_order(&mut self, order: Option<Order>) {
+        self.last_seen = order.map(|order| (order, LastSeen::new()));
+    }
+}

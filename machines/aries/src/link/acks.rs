@@ -1,0 +1,271 @@
+//! When to acknowledge: what rides on data anyway, what waits a little, what cannot wait.
+
+use phitwire_framing::aries::flit::{MAX_PACKET_FLITS, VCS};
+use phitwire_framing::aries::set::{VC_ACK_UNIT, vc_ack};
+
+use phitwire::time::{Duration, Time};
+
+/// VC acks ride on tenth flits one channel at a time, and without the last few flits: a control set
+/// that tells the rest of them may wait for this many delays.
+const DELAYS_FOR_VC_ACKS: u64 = 16;
+
+/// What a receiver tells of its buffer, for the terms of [`Acks::new`].
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AckTerms {
+    /// Sets that the peer may have unacknowledged.
+    pub window: u64,
+    /// Flits of buffer in all.
+    pub offered: u32,
+    /// Flits that belong to each channel alone.
+    pub private: u32,
+    /// Flits of an earlier session still in the buffer.
+    pub debt: [u32; VCS],
+    /// Whether every frame tells everything.
+    pub full_numbers: bool,
+    /// Longest time that an acknowledgement is held back to ride with others.
+    pub delay: Duration,
+}
+
+/// Acknowledgements and VC acks that the peer has not been told of.
+#[derive(Debug)]
+pub(super) struct Acks {
+    /// Flits freed of each channel, less what was there when the session began; modulo 2^32.
+    freed: [u32; VCS],
+    told: [u32; VCS],
+    /// Flits freed and not told, of all channels.
+    news: u32,
+    /// Flits in the buffer.
+    held: u32,
+    /// Flits above which `held` and `news` together mean that the peer may be waiting for credits.
+    capacity: u32,
+    private: u32,
+    /// The next expected set as last told.
+    told_set: u64,
+    ack_due: Time,
+    vc_due: Time,
+    now: bool,
+    delay: Duration,
+    vc_delay: Duration,
+    window: u64,
+}
+
+impl Acks {
+    /// A session on `terms`. The credits are announced at once.
+    pub fn new(terms: AckTerms) -> Self {
+        let delays = if terms.full_numbers {
+            1
+        } else {
+            DELAYS_FOR_VC_ACKS
+        };
+        let freed = terms.debt.map(|debt| 0_u32.wrapping_sub(debt));
+        Self {
+            freed,
+            told: freed,
+            news: 0,
+            held: terms.debt.iter().sum(),
+            capacity: terms.offered,
+            private: terms.private,
+            told_set: 0,
+            ack_due: Time::NEVER,
+            vc_due: Time::NEVER,
+            now: true,
+            delay: terms.delay,
+            vc_delay: terms.delay.times(delays),
+            window: terms.window,
+        }
+    }
+
+    /// Sets of `flits` flits of packets were accepted; `expected` is the next one.
+    #[inline]
+    pub fn accepted(&mut self, flits: u32, expected: u64, now: Time) {
+        self.held += flits;
+        if (expected - self.told_set) * 4 >= self.window {
+            self.now = true;
+        } else if self.ack_due == Time::NEVER {
+            self.ack_due = now + self.delay;
+        }
+    }
+
+    /// `flits` of `vc` left the buffer.
+    ///
+    /// # Panics
+    /// If there were fewer.
+    #[inline]
+    pub fn free(&mut self, vc: usize, flits: u32, now: Time) {
+        assert!(self.held >= flits, "more VC acks than flits");
+        self.held -= flits;
+        self.news += flits;
+        self.freed[vc] = self.freed[vc].wrapping_add(flits);
+        if self.is_urgent() {
+            self.now = true;
+        } else if self.vc_due == Time::NEVER {
+            self.vc_due = now + self.vc_delay;
+        }
+    }
+
+    /// Whether the peer may be waiting for the news: a quarter of the buffer, or as much as it
+    /// knows to have left while every other channel keeps its private part.
+    #[inline]
+    fn is_urgent(&self) -> bool {
+        let known = self.held + self.news + self.private * (VCS as u32 - 1);
+        let left = self.capacity.saturating_sub(known);
+        self.news >= self.capacity / 4 || self.news >= left.max(MAX_PACKET_FLITS as u32)
+    }
+
+    /// The peer must hear from us at once.
+    #[inline]
+    pub fn urge(&mut self) {
+        self.now = true;
+    }
+
+    /// The peer should hear from us within a delay of VC acks, though there is nothing to
+    /// acknowledge.
+    #[inline]
+    pub fn suggest(&mut self, now: Time) {
+        self.vc_due = self.vc_due.min(now + self.delay.times(DELAYS_FOR_VC_ACKS));
+    }
+
+    /// Whether a frame must go out for the acknowledgements alone.
+    #[inline]
+    pub fn is_due(&self, now: Time) -> bool {
+        self.now || self.due() <= now
+    }
+
+    /// When a frame must go out for the acknowledgements alone.
+    #[inline]
+    pub fn due(&self) -> Time {
+        self.ack_due.min(self.vc_due)
+    }
+
+    /// Whether only a control set can tell what must be told now.
+    #[inline]
+    pub fn wants_control(&self, now: Time) -> bool {
+        self.now || self.vc_due <= now
+    }
+
+    /// The VC acks for a control set that leaves now, with `expected` as its acknowledgement.
+    #[inline]
+    pub fn tell_all(&mut self, expected: u64) -> [u32; VCS] {
+        self.told_set = expected;
+        self.ack_due = Time::NEVER;
+        self.vc_due = Time::NEVER;
+        self.now = false;
+        self.news = 0;
+        self.told = self.freed;
+        self.freed
+    }
+
+    /// The VC ack of `vc` for a tenth flit that leaves now, with `expected` as its acknowledgement.
+    #[inline]
+    pub fn tell(&mut self, vc: usize, expected: u64) -> u8 {
+        self.told_set = expected;
+        self.ack_due = Time::NEVER;
+        let whole = self.freed[vc] / VC_ACK_UNIT * VC_ACK_UNIT;
+        let step = whole.wrapping_sub(self.told[vc]);
+        if step < 1 << 31 {
+            self.news -= step;
+            self.told[vc] = whole;
+            if self.news == 0 {
+                self.vc_due = Time::NEVER;
+            }
+        }
+        vc_ack(whole)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn acks(full_numbers: bool) -> Acks {
+        let mut acks = Acks::new(AckTerms {
+            window: 64,
+            offered: 1_024,
+            private: 16,
+            debt: [0; VCS],
+            full_numbers,
+            delay: Duration::from_us(40),
+        });
+        assert!(acks.is_due(Time::ZERO), "credits are announced at once");
+        assert_eq!(acks.tell_all(0), [0; VCS]);
+        acks
+    }
+
+    #[test]
+    fn acknowledgements_wait_for_each_other_but_not_beyond_a_quarter_of_the_window() {
+        let mut acks = acks(true);
+        for set in 1..16 {
+            acks.accepted(6, set, Time::from_ns(set));
+        }
+        assert!(!acks.is_due(Time::from_ns(20)));
+        assert_eq!(acks.due(), Time::from_ns(40_001), "from the first");
+        acks.accepted(6, 16, Time::from_ns(20));
+        assert!(acks.is_due(Time::from_ns(20)));
+        acks.tell_all(16);
+        assert_eq!(acks.due(), Time::NEVER);
+    }
+
+    #[test]
+    fn credits_that_open_a_closed_buffer_do_not_wait() {
+        let mut acks = acks(true);
+        acks.accepted(800, 1, Time::ZERO);
+        acks.free(3, 50, Time::ZERO);
+        assert!(!acks.is_due(Time::ZERO), "112 flits are left");
+        acks.free(3, 62, Time::ZERO);
+        assert!(acks.is_due(Time::ZERO), "as much again");
+        acks.tell_all(1);
+        acks.accepted(300, 1, Time::ZERO);
+        acks.free(5, 13, Time::ZERO);
+        assert!(!acks.is_due(Time::ZERO));
+        acks.free(5, 1, Time::ZERO);
+        assert!(acks.is_due(Time::ZERO), "a longest packet's worth");
+    }
+
+    #[test]
+    fn tenth_flits_tell_whole_blocks_of_one_channel() {
+        let mut acks = acks(false);
+        acks.accepted(100, 1, Time::ZERO);
+        acks.free(2, 20, Time::ZERO);
+        acks.free(3, 8, Time::ZERO);
+        assert_eq!(acks.tell(1, 1), 0);
+        assert_eq!(acks.tell(2, 1), 2);
+        assert_eq!(acks.tell(3, 1), 1);
+        assert_eq!(acks.news, 4);
+        assert!(!acks.is_due(Time::from_ns(600_000)));
+        assert!(acks.is_due(Time::from_ns(640_000)), "the last four flits");
+        assert_eq!(acks.tell_all(1)[2], 20);
+        assert_eq!(acks.due(), Time::NEVER);
+        acks.free(2, 3, Time::ZERO);
+        assert_eq!(
+            acks.tell(2, 1),
+            2,
+            "23 flits are not three blocks, and 20 were told"
+        );
+        acks.free(2, 1, Time::ZERO);
+        assert_eq!((acks.tell(2, 1), acks.news), (3, 0));
+    }
+
+    #[test]
+    fn what_an_earlier_session_left_is_told_as_negative() {
+        let mut acks = Acks::new(AckTerms {
+            window: 64,
+            offered: 1_024,
+            private: 16,
+            debt: [0, 30, 0, 0, 0, 0, 0, 0],
+            full_numbers: false,
+            delay: Duration::from_us(40),
+        });
+        acks.free(1, 5, Time::ZERO);
+        assert_eq!(acks.tell_all(0)[1], 25_u32.wrapping_neg());
+        acks.free(1, 25, Time::ZERO);
+        assert_eq!((acks.tell(1, 0), acks.news), (0, 0));
+    }
+
+    #[test]
+    #[should_panic(expected = "more VC acks than flits")]
+    fn nothing_is_freed_that_was_not_received() {
+        let mut acks = acks(true);
+        acks.accepted(4, 1, Time::ZERO);
+        acks.free(0, 5, Time::ZERO);
+    }
+}

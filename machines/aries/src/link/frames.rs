@@ -1,0 +1,389 @@
+//! Frames of sets on their way in and out of a link control block.
+
+use phitwire_framing::aries::flit::Flit;
+use phitwire_framing::aries::frame::{SETS_AT, SetFrame, SetFrameWriter, max_sets};
+use phitwire_framing::aries::set::{
+    ControlSet, DATA_FLITS, DataFlits, DataSet, SetBytes, SetError, SetKind, SetView, Tail,
+};
+use phitwire_framing::carrier::lanes::swizzle_area_back;
+
+use super::input::AriesInput;
+use super::lcb::{AriesLcb, IN, OUT};
+use super::transmit::{BadAck, Run};
+use phitwire::link::common::BAD_WORDS_UNTIL_DOUBT;
+use phitwire::link::session::Session;
+use phitwire::time::Time;
+
+/// Emulated time between pulses of the global clock in ns (ours).
+const PULSE_NS: u64 = 1_000;
+
+/// What a frame of sets has brought so far.
+#[derive(Debug, Default)]
+struct Brought {
+    /// Number of the next data set, where a control set said so.
+    at: Option<u64>,
+    /// Something that can be the peer's: a control set, or a data set with a number.
+    accepted: bool,
+    /// Something that was not here before, a control set included.
+    news: bool,
+    /// Data sets that were here before.
+    repeated: bool,
+    /// It came more than a window late.
+    stale: bool,
+    /// Something could be read.
+    readable: bool,
+    /// Sets that could not.
+    bad: u32,
+}
+
+impl AriesLcb {
+    /// A frame of sets whose header is well formed.
+    pub(super) fn on_sets(&mut self, now: Time, frame: SetFrame<'_>, input: &mut AriesInput) {
+        let header = frame.header();
+        if !self.belongs(now, header, input) {
+            return;
+        }
+        self.scrambler[IN].set_lanes(header.lanes);
+        let mut brought = Brought::default();
+        let owed_since = self.tx.out.owed_since;
+        let cable = self.common.handshake.cable;
+        for set in frame.as_they_came() {
+            let taken = if cable.is_identity() {
+                self.on_set(now, set, &mut brought, input)
+            } else {
+                let mut set = *set;
+                swizzle_area_back(&mut set, header.lanes, &cable);
+                self.on_set(now, &set, &mut brought, input)
+            };
+            if taken.is_err() {
+                break;
+            }
+        }
+        if self.tx.out.owed_since != owed_since {
+            self.moves();
+        }
+        if brought.stale {
+            self.stale(now);
+            return;
+        }
+        if brought.readable {
+            self.common.bad_words = 0;
+        }
+        if brought.accepted {
+            self.believes(header.lanes);
+            self.accepted(self.rx.waits_for(), now);
+            self.tx.heard();
+            self.common.counters.rx_data_frames += 1;
+        } else {
+            self.unusable(now);
+        }
+        if !brought.readable {
+            // Its sets stand for a frame each: how long frames are is the sender's choice.
+            self.common.bad_words += brought.bad;
+            self.common.counters.drop_bad_sideband += 1;
+            if self.common.bad_words >= BAD_WORDS_UNTIL_DOUBT {
+                self.common.doubt_lanes();
+            }
+        }
+        if brought.repeated && !brought.news {
+            // The peer does not know that it is here, so an acknowledgement was lost.
+            self.rx.acks.urge();
+        }
+        self.rx.look_for_gaps(now, &mut self.sets);
+    }
+
+    /// One set of a frame, scrambled as it came. An error means that no correct peer sent it, and
+    /// that the rest of the frame is dropped.
+    #[inline]
+    fn on_set(
+        &mut self,
+        now: Time,
+        bytes: &SetBytes,
+        brought: &mut Brought,
+        input: &mut AriesInput,
+    ) -> Result<(), ()> {
+        match &SetKind::of(bytes, self.scrambler[IN].pattern()) {
+            Ok(SetKind::Data(tenth)) => {
+                brought.readable = true;
+                self.rx.bad_run = 0;
+                self.on_data_set(now, bytes, Tail::of(*tenth), brought, input)
+            }
+            Ok(SetKind::Control(set)) => {
+                brought.readable = true;
+                self.rx.bad_run = 0;
+                self.sets.rx_control_sets += 1;
+                self.on_control_set(now, set, brought)
+            }
+            Err(SetError::Crc) => {
+                let bytes = self.scrambler[IN].taken_off(*bytes);
+                self.on_bad_set(&bytes, brought);
+                Ok(())
+            }
+            Err(SetError::ReservedControl | SetError::Contradiction) => {
+                self.sets.rx_bad_sets += 1;
+                Err(())
+            }
+        }
+    }
+
+    #[inline]
+    fn on_data_set(
+        &mut self,
+        now: Time,
+        bytes: &SetBytes,
+        tail: Tail,
+        brought: &mut Brought,
+        input: &mut AriesInput,
+    ) -> Result<(), ()> {
+        let number = if self.config.sets.full_numbers {
+            let Some(number) = brought.at else {
+                self.sets.rx_unplaced_sets += 1;
+                return Ok(());
+            };
+            if tail.number != number as u8 & 0x7f {
+                self.sets.rx_bad_sets += 1;
+                return Err(());
+            }
+            brought.at = Some(number + 1);
+            number
+        } else {
+            let Ok(number) = self.rx.place_short(tail.number) else {
+                self.common.counters.drop_impossible_position += 1;
+                return Err(());
+            };
+            if number == self.rx.expected() {
+                // A repeated set may carry old acknowledgements, which six bits cannot tell from
+                // new ones.
+                self.on_tail(now, &tail);
+            }
+            number
+        };
+        brought.accepted = true;
+        self.peer_load = tail.load;
+        if self.rx.lanes.waits() {
+            let bytes = self.scrambler[IN].taken_off(*bytes);
+            self.rx.good(number, &bytes, &mut self.common.counters);
+        }
+        let counters = (&mut self.sets, &mut self.common.counters);
+        let pattern = self.scrambler[IN].pattern();
+        let flits = DataFlits { bytes, pattern };
+        let new = self.rx.data(now, number, flits, input, counters);
+        brought.news |= new;
+        brought.repeated |= !new;
+        Ok(())
+    }
+
+    fn on_tail(&mut self, now: Time, tail: &Tail) {
+        let counters = &mut self.common.counters;
+        match self.tx.tail(tail, now, counters, &mut self.sets) {
+            Ok(()) => {}
+            Err(BadAck::Ack) => counters.drop_impossible_ack += 1,
+            Err(BadAck::VcAck) => counters.drop_impossible_vc_ack += 1,
+        }
+    }
+
+    fn on_control_set(
+        &mut self,
+        now: Time,
+        set: &ControlSet,
+        brought: &mut Brought,
+    ) -> Result<(), ()> {
+        let counters = &mut self.common.counters;
+        let Ok(next) = self.rx.place(set.next) else {
+            counters.drop_impossible_position += 1;
+            return Err(());
+        };
+        if self.rx.is_stale(next) {
+            brought.stale = true;
+            return Err(());
+        }
+        match self.tx.control(set, now, counters, &mut self.sets) {
+            Ok(()) => {}
+            Err(BadAck::Ack) => {
+                counters.drop_impossible_ack += 1;
+                return Err(());
+            }
+            Err(BadAck::VcAck) => {
+                counters.drop_impossible_vc_ack += 1;
+                return Err(());
+            }
+        }
+        brought.accepted = true;
+        self.peer_load = set.load;
+        self.peer_clock = Some((set.clock, now));
+        self.rx.hint(next);
+        if set.probe {
+            self.rx.acks.urge();
+        }
+        brought.at = Some(next);
+        Ok(())
+    }
+
+    /// A set that failed its CRC. What number it had, its place in the frame tells, or that it was
+    /// its turn.
+    fn on_bad_set(&mut self, bytes: &SetBytes, brought: &mut Brought) {
+        brought.bad += 1;
+        let number = if self.config.sets.full_numbers {
+            let number = brought.at;
+            brought.at = number.map(|number| number + 1);
+            number
+        } else {
+            // Only if it says so itself: its number may be right although it is not.
+            let expected = self.rx.expected();
+            let view = SetView::new(bytes);
+            let agrees = !view.is_control() && view.number() == expected as u8 & 0x7f;
+            agrees.then_some(expected)
+        };
+        let limit = self.config.registers.reinit_after_bad_sets;
+        let counters = &mut self.common.counters;
+        if self.rx.bad(number, bytes, limit, counters, &mut self.sets) {
+            self.reinitialise();
+        }
+    }
+
+    // Sending.
+
+    #[inline]
+    pub(super) fn wants_control_frame(&self, now: Time) -> bool {
+        self.rx.wants_nack() || self.tx.out.wants_probe || self.rx.acks.is_due(now)
+    }
+
+    /// The next frame, if there is something to send: its length, and whether it carries data.
+    pub(super) fn emit_frame(&mut self, now: Time, buf: &mut [u8]) -> Option<(usize, bool)> {
+        let sets = self.tx.allowance(now, max_sets(buf.len()) as u64);
+        if sets == 0 && !self.wants_control_frame(now) {
+            return None;
+        }
+        let lanes = self.tx.out.lanes;
+        let header = self.common.header(SetFrame::KIND, lanes);
+        let mut writer = SetFrameWriter::new(&header, buf).expect("the buffer is long enough");
+        self.scrambler[OUT].set_lanes(lanes);
+        let sent = self.emit_sets(now, sets, &mut writer);
+        let length = writer.finish().expect("there is a set in it");
+        self.common
+            .send_through_cable(&mut buf[SETS_AT..length], lanes);
+        Some((length, sent > 0))
+    }
+
+    /// Fills a frame: control sets where they are due, and up to `most` data sets. Returns how many
+    /// of these.
+    fn emit_sets(&mut self, now: Time, most: u64, writer: &mut SetFrameWriter<'_>) -> u64 {
+        let full_numbers = self.config.sets.full_numbers;
+        let mut left = most;
+        let mut pulse = self.pulse(now);
+        // On the chip's own terms a nack rides on data.
+        let rides = !full_numbers && left > 0 && self.rx.may_ride();
+        if !rides {
+            self.emit_nacks(now, left > 0, writer, &mut pulse);
+        }
+        if !full_numbers
+            && (self.tx.out.wants_probe || left == 0 || self.rx.acks.wants_control(now))
+        {
+            let next = self.tx.sent_up_to();
+            if writer.room() > usize::from(left > 0) && writer.sets() == 0 {
+                self.emit_control(now, next, None, writer, &mut pulse);
+            }
+        }
+        while left > 0 {
+            let overhead = usize::from(full_numbers);
+            let room = writer.room().saturating_sub(overhead) as u64;
+            let Some(run) = self.tx.next_run(left.min(room)) else {
+                break;
+            };
+            if full_numbers {
+                self.emit_control(now, run.first, None, writer, &mut pulse);
+            }
+            self.emit_run(now, run, writer, &mut pulse);
+            left -= run.sets;
+        }
+        if writer.sets() == 0 {
+            let next = self.tx.sent_up_to();
+            self.emit_control(now, next, None, writer, &mut pulse);
+        }
+        most - left
+    }
+
+    /// A control set for each gap to be asked for, with room for a control set and a data set left
+    /// where there is data.
+    fn emit_nacks(
+        &mut self,
+        now: Time,
+        has_data: bool,
+        writer: &mut SetFrameWriter<'_>,
+        pulse: &mut bool,
+    ) {
+        let reserve = if has_data { 2 } else { 0 };
+        while self.rx.wants_nack() && writer.room() > reserve {
+            let last = writer.room() == reserve + 1;
+            let Some(gap) = self.rx.next_nack(last) else {
+                break;
+            };
+            let next = self.tx.sent_up_to();
+            self.emit_control(now, next, Some(gap), writer, pulse);
+        }
+    }
+
+    fn emit_control(
+        &mut self,
+        now: Time,
+        next: u64,
+        gap: Option<(u16, u16)>,
+        writer: &mut SetFrameWriter<'_>,
+        pulse: &mut bool,
+    ) {
+        let Some(slot) = writer.slot() else {
+            return;
+        };
+        let expected = self.rx.expected();
+        let probe = core::mem::take(&mut self.tx.out.wants_probe);
+        self.common.counters.tx_probes += u64::from(probe);
+        let (missing_from, missing) = gap.unwrap_or_default();
+        self.told_load = self.load;
+        let set = ControlSet {
+            probe,
+            nack: gap.is_some(),
+            next: next as u32,
+            ack: expected as u32,
+            missing_from,
+            missing,
+            vc_acks: self.rx.acks.tell_all(expected),
+            clock: now.as_ns() / self.common.config.clock.dilation(),
+            pulse: core::mem::take(pulse),
+            load: self.load,
+        };
+        set.emit(slot);
+        self.sets.tx_control_sets += 1;
+        self.scrambler[OUT].apply(slot);
+    }
+
+    fn emit_run(&mut self, now: Time, run: Run, writer: &mut SetFrameWriter<'_>, pulse: &mut bool) {
+        let expected = self.rx.expected();
+        for number in run.first..run.first + run.sets {
+            let slot = writer.slot().expect("the run fits, as the caller saw to");
+            let tail = Tail {
+                number: (number & 0x7f) as u8,
+                ack: (expected & 0x3f) as u8,
+                nack: self.rx.wants_nack() && self.rx.next_nack(true).is_some(),
+                load: self.load,
+                clock: core::mem::take(pulse),
+                vc_ack: self.rx.acks.tell((number % 8) as usize, expected),
+            };
+            let pattern = self.scrambler[OUT].pattern();
+            let mut buffer = [Flit::IDLE; DATA_FLITS];
+            let flits = self.tx.flits_of(number, &mut buffer);
+            DataSet::emit_under(pattern, flits, tail, slot);
+            if self.injector.is_on() && self.injector.apply(slot, self.tx.out.lanes) {
+                self.sets.tx_injected_errors += 1;
+            }
+        }
+        self.told_load = self.load;
+        self.tx.sent(run, now, &mut self.sets);
+    }
+
+    /// Whether the global clock has pulsed since a set last said so.
+    #[inline]
+    fn pulse(&mut self, now: Time) -> bool {
+        let pulse = now.as_ns() / (PULSE_NS * self.common.config.clock.dilation());
+        core::mem::replace(&mut self.pulse, pulse) != pulse
+    }
+}

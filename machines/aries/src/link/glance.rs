@@ -1,0 +1,36 @@
+//! What a frame carries, seen from outside.
+
+use phitwire_framing::aries::frame::SetFrame;
+use phitwire_framing::aries::set::Set;
+use phitwire_framing::carrier::frame::Frame;
+
+use super::config::LcbRegisters;
+use super::scrambler::Scrambler;
+use phitwire::link::Glance;
+
+/// The data sets that a frame of sets carries, where control sets say their numbers, as they do over
+/// real wires; scrambled by the seeds of the registers' defaults.
+pub(crate) fn glance(frame: &Frame<'_>) -> Option<Glance> {
+    let frame = SetFrame::of(frame).ok()?;
+    let seeds = LcbRegisters::default().scrambler_seeds;
+    let scrambler = Scrambler::new(seeds, frame.header().lanes);
+    let mut glance = Glance::default();
+    let mut next = None;
+    for mut set in frame.iter() {
+        scrambler.apply(&mut set);
+        let parsed = Set::parse(&set);
+        if let Ok(Set::Control(control)) = parsed {
+            let number = u64::from(control.next);
+            glance.units.push(number..number);
+            next = Some(number);
+            continue;
+        }
+        glance.carries = true;
+        if let Some(number) = &mut next {
+            // A damaged one has left all the same.
+            glance.units.push(*number..*number + 1);
+            *number += 1;
+        }
+    }
+    Some(glance)
+}

@@ -1,0 +1,238 @@
+//! An ideal link: flits, credits and loads are handed over as they are, each after the time that
+//! the link takes.
+
+use phitwire_framing::aries::flit::{Flit, Head, MAX_PACKET_FLITS, VCS};
+
+use super::config::SetProfile;
+use super::credits::SharedCredits;
+use super::input::AriesInput;
+use super::unacknowledged::Unacknowledged;
+
+/// One end of a link between routers in virtual time without bytes: the input buffer, the credits
+/// and the load estimate of [`AriesLcb`](super::AriesLcb), without sets, CRC, replay, sessions and
+/// lanes. Nothing is lost on it, so that an acknowledgement would come a round trip after its flit
+/// and say nothing else. What travels on it, and when it arrives, is its owner's business.
+#[derive(Clone, Debug)]
+pub struct IdealEnd {
+    input: AriesInput,
+    credits: SharedCredits,
+    unacknowledged: Unacknowledged,
+    /// Virtual channel of the packet that is handed over, and the flits that it lacks.
+    going: (u8, u8),
+    /// Flits in the buffer, and what it may hold.
+    flits: u32,
+    depth: u32,
+    refused: u32,
+}
+
+impl IdealEnd {
+    /// An end with the depths of `sets` at both ends, and an acknowledgement `round` cycles after
+    /// each flit.
+    ///
+    /// # Panics
+    /// If the buffer does not hold a longest packet, or holds more than half a million flits.
+    pub fn new(sets: &SetProfile, round: u16) -> Self {
+        let mut credits = SharedCredits::new(sets.private_flits, sets.common_flits);
+        credits.release_all(&[0; VCS]);
+        Self {
+            input: AriesInput::with_depth(sets.input_flits()),
+            credits,
+            unacknowledged: Unacknowledged::over(round),
+            going: (0, 0),
+            flits: 0,
+            depth: sets.input_flits(),
+            refused: 0,
+        }
+    }
+
+    // Receiving.
+
+    /// Takes in a flit that has arrived. Its virtual channel; `None` where it found no room or is
+    /// not what must come next, which is [counted](Self::refused).
+    #[inline]
+    pub fn receive(&mut self, flit: Flit) -> Option<usize> {
+        let room = self.flits < self.depth;
+        let vc = room.then(|| self.input.write_one(flit)).flatten();
+        self.flits += u32::from(vc.is_some());
+        self.refused += u32::from(vc.is_none());
+        vc
+    }
+
+    /// See [`AriesInput::front`].
+    #[inline]
+    pub fn front(&self, vc: usize) -> Option<Flit> {
+        self.input.front(vc)
+    }
+
+    /// Takes the next flit of `vc`; a credit for it is to go back.
+    #[inline]
+    pub fn pop(&mut self, vc: usize) -> Option<Flit> {
+        let flit = self.input.pop(vc)?;
+        self.flits -= self.input.take_acks(vc);
+        Some(flit)
+    }
+
+    /// Takes the next flits of `vc`, as many as there are places in `into` if there are as many;
+    /// their number.
+    #[inline]
+    pub fn pop_into(&mut self, vc: usize, into: &mut [Flit]) -> usize {
+        let taken = self.input.pop_into(vc, into);
+        self.flits -= self.input.take_acks(vc);
+        taken
+    }
+
+    /// Flits of `vc` in the buffer.
+    pub fn len(&self, vc: usize) -> u32 {
+        self.input.len(vc)
+    }
+
+    /// Flits in the buffer.
+    #[inline]
+    pub fn flits(&self) -> u32 {
+        self.flits
+    }
+
+    /// Whether the buffer is empty.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.flits == 0
+    }
+
+    /// Virtual channel of the packet that comes in, and the flits that it lacks.
+    pub const fn coming(&self) -> (u8, u8) {
+        self.input.open()
+    }
+
+    /// Flits that found no room.
+    pub const fn refused(&self) -> u32 {
+        self.refused
+    }
+
+    // Sending.
+
+    /// Whether there are credits for `flits` flits on `vc`.
+    #[inline]
+    pub fn has_credits(&self, vc: usize, flits: usize) -> bool {
+        self.credits.available(vc) as usize >= flits
+    }
+
+    /// Whether any virtual channel has credits for `flits` more flits, for certain.
+    #[inline]
+    pub fn is_ample(&self, flits: u32) -> bool {
+        self.credits.is_ample(flits)
+    }
+
+    /// Takes the next flit of a packet, which is sent in cycle `now`. Its head takes credits for
+    /// all of it.
+    ///
+    /// # Panics
+    /// If there are too few.
+    #[inline]
+    pub fn push(&mut self, flit: Flit, now: u64) {
+        if self.going.1 == 0 {
+            let head = Head::parse(flit).expect("a packet begins with its head");
+            self.begin(head.vc(), head.length());
+        }
+        self.going.1 -= 1;
+        self.unacknowledged.sent(now);
+    }
+
+    /// Takes credits for a packet of `flits` flits on `vc`, whose flits are pushed then.
+    ///
+    /// # Panics
+    /// If there are too few.
+    #[inline]
+    pub fn begin(&mut self, vc: u8, flits: u8) {
+        debug_assert!(self.going.1 == 0 && usize::from(flits) <= MAX_PACKET_FLITS);
+        self.credits.take(vc.into(), flits.into());
+        self.going = (vc, flits);
+    }
+
+    /// A credit of `vc` has come back.
+    #[inline]
+    pub fn give(&mut self, vc: usize) {
+        self.credits.give(vc);
+    }
+
+    /// Far-end load in cycle `now`; see [`AriesLcb::far_flits`](super::AriesLcb::far_flits).
+    /// `early` credits were [given](Self::give) before they have come.
+    #[inline]
+    pub fn far_flits(&self, now: u64, early: u32) -> u32 {
+        let unacknowledged = self.unacknowledged.flits(now) + u32::from(self.going.1);
+        self.credits.far_flits(early, unacknowledged)
+    }
+
+    /// Flits of each virtual channel for which no credit has come back, without those still to be
+    /// sent.
+    pub fn used(&self) -> [u32; VCS] {
+        let (vc, left) = self.going;
+        core::array::from_fn(|i| {
+            let open = if i == usize::from(vc) { left.into() } else { 0 };
+            self.credits.used(i).wrapping_sub(open)
+        })
+    }
+}
+
+#[cfg(any(test, feature = "testing"))]
+impl IdealEnd {
+    /// Says that `vc` uses `used` flits, whatever was sent.
+    pub(crate) fn spoil(&mut self, vc: usize, used: u32) {
+        self.credits.spoil(vc, used);
+    }
+
+    /// Takes all credits away.
+    pub(crate) fn fill(&mut self) {
+        for vc in 0..VCS {
+            let all = self.credits.available(vc);
+            self.credits.take(vc, all);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use phitwire_framing::aries::flit::{NodeId, Routing};
+
+    #[test]
+    fn what_lies_at_the_far_end_is_load_and_what_flies_is_not() {
+        let mut near = IdealEnd::new(&SetProfile::paper(), 100);
+        let mut far = near.clone();
+        let head = Head::new(false, 14, NodeId::new(1, 2, 3), Routing::Adaptive0, 0, 5).with_vc(2);
+        let flits = (0..14).map(|i| if i == 0 { head.flit() } else { Flit::new(i) });
+        for (now, flit) in (0..).zip(flits.clone()) {
+            assert!(now > 0 || near.has_credits(2, 14));
+            near.push(flit, now);
+            assert_eq!(
+                near.far_flits(now, 0),
+                0,
+                "it is on its way, or still to be sent"
+            );
+            assert_eq!(near.used()[2], now as u32 + 1);
+        }
+        assert_eq!(near.far_flits(300, 0), 14, "all have come, no credit has");
+        for flit in flits {
+            assert_eq!(far.receive(flit), Some(2));
+        }
+        assert_eq!((far.flits(), far.coming().1), (14, 0));
+        assert_eq!(far.pop(2), Some(head.flit()));
+        near.give(2);
+        assert_eq!(
+            (near.far_flits(300, 0), far.len(2), far.flits()),
+            (13, 13, 13)
+        );
+        for _ in 0..14 {
+            near.give(2);
+        }
+        assert_eq!(near.used(), [0; VCS], "one credit too many is none");
+    }
+
+    #[test]
+    fn what_finds_no_room_is_counted() {
+        let mut end = IdealEnd::new(&SetProfile::paper(), 0);
+        let head = Head::new(false, 1, NodeId::new(1, 2, 3), Routing::Adaptive0, 0, 5);
+        let places = (0..2_000).filter(|_| end.receive(head.flit()).is_some());
+        assert_eq!(places.count(), 1_024);
+        assert_eq!(end.refused(), 2_000 - 1_024);
+    }
+}

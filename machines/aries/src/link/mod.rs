@@ -1,0 +1,71 @@
+//! One external link of an Aries router or network interface: sets of ten flits, replayed until
+//! they are acknowledged.
+//!
+//! White paper, "Aries Router" and "Network Reliability": the link control block (LCB) transfers
+//! data in sets of ten 48-bit flits, the last of which carries a 20-bit CRC beside global clock and
+//! network load; the receiver acknowledges success or failure of every set, and the sender
+//! retransmits. Register-level facts that are publicly known add: a replay buffer of 64 sets, 6-bit
+//! set numbers and an odd bit, acknowledgements of eight virtual channels, lane degrade,
+//! reinitialisation, error injection.
+//!
+//! [`AriesLcb`] is one end of a link; what it hands up goes into an [`AriesInput`]. It hands up
+//! nothing before its CRC is known to be good, so nothing ever has to be taken back.
+
+use phitwire_framing::aries::flit::{FIRST_RESPONSE_VC, VCS};
+
+use phitwire::link::LinkStandard;
+use phitwire::link::lanes::MAX_UNIT_WORDS;
+
+mod acks;
+mod config;
+mod counters;
+mod credits;
+mod declared_gap;
+mod frames;
+mod glance;
+mod held;
+mod ideal;
+mod injection;
+pub(crate) mod input;
+pub(crate) mod lcb;
+mod ranges;
+pub mod rates;
+mod receive;
+mod replay_buffer;
+mod scrambler;
+mod transmit;
+mod unacknowledged;
+
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+#[cfg(test)]
+mod tests;
+
+pub use config::{AriesLinkConfig, LcbRegisters, SetProfile};
+pub use counters::SetCounters;
+pub(crate) use glance::glance;
+pub use ideal::IdealEnd;
+pub use input::AriesInput;
+pub use lcb::{AriesLcb, MIN_SET_FRAME_BYTES};
+#[cfg(any(test, feature = "testing"))]
+pub(crate) use scrambler::Scrambler;
+
+/// What its virtual channels are called, by number.
+pub const VC_NAMES: [&str; VCS] = [
+    "request 0",
+    "request 1",
+    "request 2",
+    "request 3",
+    "response 0",
+    "response 1",
+    "response 2",
+    "response 3",
+];
+const _: () = assert!(FIRST_RESPONSE_VC == 4);
+
+/// What all links of an Aries network have in common. They have no packets of phits: for those,
+/// the longest is what fits a frame.
+pub const STANDARD: LinkStandard = LinkStandard {
+    rates: &rates::OF_LINKS,
+    max_packet_phits: MAX_UNIT_WORDS as u8,
+};

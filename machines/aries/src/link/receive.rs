@@ -1,0 +1,469 @@
+//! The receiving half of the Aries link control block.
+
+use phitwire_framing::aries::flit::{Flit, VCS};
+use phitwire_framing::aries::set::{DATA_FLITS, DataFlits, SetBytes, TENTH_AT, number_distance};
+
+use super::acks::{AckTerms, Acks};
+use super::config::AriesLinkConfig;
+use super::counters::SetCounters;
+use super::declared_gap::DeclaredGap;
+use super::held::HeldSets;
+use super::input::{AriesInput, Arrived};
+use phitwire::link::LinkCounters;
+use phitwire::link::config::LinkProfile;
+use phitwire::link::credits::Impossible;
+use phitwire::link::lanes::LaneWatch;
+use phitwire::link::reorder_hold::ReorderHold;
+use phitwire::link::round_trip::RoundTrip;
+use phitwire::time::{Duration, Time};
+
+/// Sets that may lie between two gaps that are asked for as one: less than what asking apart costs.
+const JOINED_GAPS: u64 = 3;
+
+/// What the two ends agreed on for a session, as far as the receiver needs it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ReceiveTerms {
+    pub window: u16,
+    /// Flits of an earlier session still in the input buffer.
+    pub debt: [u32; VCS],
+    pub lanes: u8,
+}
+
+/// Something was asked for again: what, when, and whether the answer measures a round trip.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    set: u64,
+    at: Time,
+    single: bool,
+}
+
+/// Receives the stream of sets: hands up what comes in its turn and asks for what is missing.
+///
+/// On the chip's own terms (`held_sets` 0) whatever is not the expected set is dropped, and a nack
+/// asks for everything from the expected one on. Otherwise sets behind a gap are kept; a gap counts
+/// as a loss when it has been there for longer than frames are late on this link, and the nack asks
+/// for the gap alone.
+#[derive(Debug)]
+pub(super) struct Receiver {
+    expected: u64,
+    /// The peer sent everything below this, as far as known.
+    top: u64,
+    window: i64,
+    held: HeldSets,
+    pub acks: Acks,
+    pub lanes: LaneWatch,
+    /// What is missing below the number has been missing since the time.
+    mark: Option<(u64, Time)>,
+    /// What is missing below this was asked for.
+    declared: u64,
+    asked: Option<Asked>,
+    retry_due: Time,
+    /// The next frame out asks for what is missing from here up to there.
+    wanted: Option<(u64, u64)>,
+    /// An earlier nack was not heeded: the next one does not ride on data that may not arrive
+    /// either.
+    insists: bool,
+    recovery_time: RoundTrip,
+    hold: ReorderHold,
+    /// A gap declared a loss, watched until the time.
+    late: Option<(Time, DeclaredGap)>,
+    /// Sets with a bad CRC in a row.
+    pub bad_run: u8,
+}
+
+impl Receiver {
+    pub fn new(config: &AriesLinkConfig, terms: ReceiveTerms, profile: &LinkProfile) -> Self {
+        let quick = Duration::from_ps(profile.min_retry_timeout.as_ps() / 4);
+        let sets = &config.sets;
+        let acks = AckTerms {
+            window: terms.window.into(),
+            offered: sets.input_flits(),
+            private: sets.private_flits,
+            debt: terms.debt,
+            full_numbers: sets.full_numbers,
+            delay: profile.ack_delay,
+        };
+        Self {
+            expected: 0,
+            top: 0,
+            window: terms.window.into(),
+            held: HeldSets::new(sets.held_sets),
+            acks: Acks::new(acks),
+            lanes: LaneWatch::new(terms.lanes, config.link.lane_retry_threshold),
+            mark: None,
+            declared: 0,
+            asked: None,
+            retry_due: Time::NEVER,
+            wanted: None,
+            insists: false,
+            recovery_time: RoundTrip::new(quick, profile.max_retry_timeout),
+            hold: ReorderHold::new(profile.min_reorder_hold, profile.max_reorder_hold),
+            late: None,
+            bad_run: 0,
+        }
+    }
+
+    /// The next set expected: all before it were accepted.
+    #[inline]
+    pub fn expected(&self) -> u64 {
+        self.expected
+    }
+
+    /// The set that was asked for again and has not come.
+    #[inline]
+    pub fn waits_for(&self) -> Option<u64> {
+        (self.retry_due != Time::NEVER).then_some(self.expected)
+    }
+
+    /// How long a gap may now be a late frame.
+    pub fn reorder_hold(&self) -> Duration {
+        self.hold.get()
+    }
+
+    /// The set that a control set names as the next one.
+    ///
+    /// # Errors
+    /// No control set of a correct peer can name it.
+    #[inline]
+    pub fn place(&self, next: u32) -> Result<u64, Impossible> {
+        let ahead = i64::from(next.wrapping_sub(self.expected as u32) as i32);
+        if ahead > self.window {
+            return Err(Impossible);
+        }
+        self.expected.checked_add_signed(ahead).ok_or(Impossible)
+    }
+
+    /// Whether a control set that names `next` is more than a window late: the peer sent the set
+    /// before the expected one later, and so there is nothing behind it that is not here, and
+    /// nothing that it says is still so.
+    #[inline]
+    pub fn is_stale(&self, next: u64) -> bool {
+        self.expected.saturating_sub(next) > self.window as u64
+    }
+
+    /// The set that seven bits name, where nothing names it in full.
+    ///
+    /// # Errors
+    /// There was no such set.
+    #[inline]
+    pub fn place_short(&self, number: u8) -> Result<u64, Impossible> {
+        let ahead = number_distance(self.expected as u32, number);
+        self.expected
+            .checked_add_signed(ahead.into())
+            .ok_or(Impossible)
+    }
+
+    /// A control set says that everything below `next` was sent.
+    #[inline]
+    pub fn hint(&mut self, next: u64) {
+        self.top = self.top.max(next);
+    }
+
+    /// Takes in a set whose CRC is good. True when it was not here before.
+    #[inline]
+    pub fn data(
+        &mut self,
+        now: Time,
+        set: u64,
+        flits: DataFlits<'_>,
+        input: &mut AriesInput,
+        (counters, link): (&mut SetCounters, &mut LinkCounters),
+    ) -> bool {
+        if self.late.is_some() {
+            self.sighted(set, now, counters);
+        }
+        if set == self.expected {
+            let arrived = input.write_each(DATA_FLITS, |index| flits.flit(index));
+            self.accepted(arrived, now, (counters, link));
+            self.arrived(set, now);
+            if !self.held.is_empty() {
+                self.drain(now, input, (counters, link));
+            }
+            self.top = if self.held.keeps() {
+                self.top.max(self.expected)
+            } else {
+                // The peer has gone back, and sends what follows again.
+                self.expected
+            };
+            return true;
+        }
+        self.out_of_turn(now, set, &flits.to_array(), counters)
+    }
+
+    fn out_of_turn(
+        &mut self,
+        now: Time,
+        set: u64,
+        flits: &[Flit; DATA_FLITS],
+        counters: &mut SetCounters,
+    ) -> bool {
+        if set < self.expected || self.held.has(set) {
+            counters.rx_duplicate_sets += 1;
+            return false;
+        }
+        if set - self.expected >= self.window as u64 {
+            counters.rx_bad_sets += 1; // No correct peer is so far ahead.
+            return false;
+        }
+        self.top = self.top.max(set + 1);
+        if !self.held.reaches(self.expected, set) {
+            counters.rx_early_sets += 1;
+            return true;
+        }
+        counters.rx_held_sets += 1;
+        self.held.hold(set, flits);
+        self.arrived(set, now);
+        true
+    }
+
+    /// The set that was expected has come, and its flits are in the input buffer.
+    #[inline]
+    fn accepted(
+        &mut self,
+        arrived: Arrived,
+        now: Time,
+        (counters, link): (&mut SetCounters, &mut LinkCounters),
+    ) {
+        link.rx_packets += u64::from(arrived.packets);
+        counters.rx_sets += 1;
+        counters.rx_flits += u64::from(arrived.written);
+        counters.rx_refused_flits += u64::from(arrived.refused);
+        counters.rx_malformed_flits += u64::from(arrived.malformed);
+        self.expected += 1;
+        self.acks.accepted(arrived.written, self.expected, now);
+    }
+
+    fn drain(
+        &mut self,
+        now: Time,
+        input: &mut AriesInput,
+        (counters, link): (&mut SetCounters, &mut LinkCounters),
+    ) {
+        while let Some(flits) = self.held.take(self.expected) {
+            self.accepted(input.write(&flits), now, (counters, link));
+        }
+    }
+
+    /// A set arrived for the first time.
+    #[inline]
+    fn arrived(&mut self, set: u64, now: Time) {
+        if set >= self.declared {
+            return;
+        }
+        // The peer is at it.
+        self.retry_due = now + self.recovery_time.timeout();
+        if let Some(asked) = self.asked.filter(|asked| asked.set <= set) {
+            if asked.single && asked.set == set {
+                self.recovery_time.sample(now.since(asked.at));
+            }
+            self.asked = None;
+        }
+    }
+
+    fn sighted(&mut self, set: u64, now: Time, counters: &mut SetCounters) {
+        if let Some((_, late)) = &mut self.late
+            && let Some(extent) = late.sighted(set, set + 1, now)
+        {
+            counters.rx_spurious_gaps += 1;
+            self.hold.too_short(extent);
+            self.late = None;
+        }
+    }
+
+    /// A set failed its CRC; it is number `set` if nothing lies about that. Returns whether the
+    /// lanes shall be initialised again.
+    pub fn bad(
+        &mut self,
+        set: Option<u64>,
+        bytes: &SetBytes,
+        limit: u8,
+        link: &mut LinkCounters,
+        counters: &mut SetCounters,
+    ) -> bool {
+        counters.rx_bad_crcs += 1;
+        if let Some(set) = set
+            && set >= self.expected
+            && set - self.expected < self.window as u64
+            && !self.held.has(set)
+        {
+            let charged = self.lanes.rejected(set, words(bytes));
+            self.lanes.note(charged, 1, link);
+            self.top = self.top.max(set + 1);
+            if self.held.keeps() {
+                // Asked for at once; should the nack be lost, the gap is found like any other.
+                self.want(set, set + 1);
+            }
+        }
+        if !self.held.keeps() {
+            self.top = self.top.max(self.expected + 1);
+        }
+        self.bad_run = self.bad_run.saturating_add(1);
+        let again = self.bad_run >= limit;
+        if again {
+            self.bad_run = 0;
+            counters.rx_reinits += 1;
+        }
+        again
+    }
+
+    /// A set passed its CRC while an earlier copy that did not is
+    /// [kept](LaneWatch::waits): does it show what was wrong with that?
+    pub fn good(&mut self, set: u64, bytes: &SetBytes, link: &mut LinkCounters) {
+        let charged = self.lanes.accepted(set, words(bytes));
+        self.lanes.note(charged, 1, link);
+    }
+
+    /// After a frame: is something missing in front of what was received or announced?
+    #[inline]
+    pub fn look_for_gaps(&mut self, now: Time, counters: &mut SetCounters) {
+        if self.expected == self.top && self.mark.is_none() && self.retry_due == Time::NEVER {
+            return;
+        }
+        if self.held.keeps() {
+            self.watch_gaps(now);
+        } else if self.top > self.expected && self.declared <= self.expected {
+            self.declared = self.expected + 1;
+            self.ask(now, self.expected, true, counters);
+        }
+        if self.held.gap(self.expected, self.declared).is_none() {
+            self.retry_due = Time::NEVER;
+            self.asked = None;
+        }
+    }
+
+    fn watch_gaps(&mut self, now: Time) {
+        let from = self.expected.max(self.declared);
+        if let Some((mark, at)) = self.mark
+            && self.held.gap(from, mark).is_none()
+        {
+            self.hold.filled(now.since(at));
+            self.mark = None;
+        }
+        if self.mark.is_none() && self.held.gap(from, self.top).is_some() {
+            self.mark = Some((self.top, now));
+        }
+    }
+
+    /// Asks for everything missing below `declared`; `set` is the first.
+    fn ask(&mut self, now: Time, set: u64, single: bool, counters: &mut SetCounters) {
+        counters.rx_nacks += 1;
+        self.want(set, self.declared);
+        match &mut self.asked {
+            Some(asked) => asked.single = false,
+            None => {
+                let at = now;
+                self.asked = Some(Asked { set, at, single });
+            }
+        }
+        self.retry_due = now + self.recovery_time.timeout();
+    }
+
+    fn want(&mut self, from: u64, to: u64) {
+        self.wanted = Some(match self.wanted {
+            Some((a, b)) => (a.min(from), b.max(to)),
+            None => (from, to),
+        });
+    }
+
+    /// Whether the next frame out asks for something.
+    #[inline]
+    pub fn wants_nack(&self) -> bool {
+        self.wanted.is_some()
+    }
+
+    /// Whether a nack may ride on data.
+    #[inline]
+    pub fn may_ride(&self) -> bool {
+        !self.insists
+    }
+
+    /// The next gap to ask for: how far behind the expected set it begins, and how many sets it
+    /// has, 0 for everything from there on. `last`: there is room for no other, so it covers all
+    /// that follow.
+    pub fn next_nack(&mut self, last: bool) -> Option<(u16, u16)> {
+        let (from, to) = self.wanted.take()?;
+        self.insists = false;
+        let from = from.max(self.expected);
+        if !self.held.keeps() {
+            return (from < to).then_some((0, 0));
+        }
+        let (start, mut end) = self.held.gap(from, to)?;
+        while let Some((next, beyond)) = self.held.gap(end, to) {
+            if !last && next - end > JOINED_GAPS {
+                self.wanted = Some((next, to));
+                break;
+            }
+            end = beyond;
+        }
+        let start = start - self.expected;
+        let sets = end - self.expected - start;
+        Some((u16::try_from(start).ok()?, u16::try_from(sets).ok()?))
+    }
+
+    /// The earliest deadline.
+    #[inline]
+    pub fn deadline(&self) -> Time {
+        match self.mark {
+            Some((_, at)) => self.retry_due.min(at + self.hold.get()),
+            None => self.retry_due,
+        }
+    }
+
+    /// Expires deadlines.
+    pub fn handle_timers(&mut self, now: Time, counters: &mut SetCounters) {
+        if let Some((mark, at)) = self.mark
+            && at + self.hold.get() <= now
+        {
+            self.mark = None;
+            let from = self.expected.max(self.declared);
+            self.declared = self.declared.max(mark);
+            if let Some((set, _)) = self.held.gap(from, mark) {
+                self.watch_for_late(set, at, now);
+                self.ask(now, set, true, counters);
+            }
+            self.watch_gaps(now);
+        }
+        if self.retry_due <= now {
+            match self.held.gap(self.expected, self.declared) {
+                Some((set, _)) => {
+                    self.recovery_time.back_off();
+                    self.insists = true;
+                    self.ask(now, set, false, counters);
+                }
+                None => self.retry_due = Time::NEVER,
+            }
+        }
+    }
+
+    /// A gap that begins with `set` since `at` counts as a loss from now on: was it only late? One
+    /// at a time is watched, until its copy must have come.
+    fn watch_for_late(&mut self, set: u64, at: Time, now: Time) {
+        let patience = self.recovery_time.timeout().times(2);
+        match &self.late {
+            Some((until, _)) if now < *until => return,
+            Some(_) => self.hold.lost(),
+            None => {}
+        }
+        self.late = Some((now + patience, DeclaredGap::new(set, at)));
+    }
+
+    /// A lane was dropped: what was sent on all of them is worthless, and the peer goes back by
+    /// itself when it hears of it. What was received stays.
+    pub fn lanes_changed(&mut self) {
+        self.wanted = None;
+    }
+
+    /// The session ends: closes what is open.
+    pub fn abort(&mut self, input: &mut AriesInput, counters: &mut SetCounters) {
+        counters.rx_cut_packets += u64::from(input.cut());
+        self.held.clear();
+    }
+}
+
+/// What the lanes carry of a set that is the same in every copy: all but its tenth flit.
+fn words(bytes: &SetBytes) -> impl Iterator<Item = u32> + Clone {
+    let words = bytes[..TENTH_AT.start].as_chunks::<3>().0;
+    words
+        .iter()
+        .map(|word| u32::from_be_bytes([0, word[0], word[1], word[2]]))
+}

@@ -1,0 +1,449 @@
+//! The transmitting half of the Aries link control block.
+
+mod packets;
+
+use phitwire_framing::aries::flit::Flit;
+use phitwire_framing::aries::set::{
+    ControlSet, DATA_FLITS, MAX_UNACKNOWLEDGED, SET_BYTES, Tail, widen_ack, widen_vc_ack,
+};
+
+use super::config::AriesLinkConfig;
+use super::counters::SetCounters;
+use super::credits::SharedCredits;
+use super::ranges::Ranges;
+use super::replay_buffer::{Acknowledged, ReplayBuffer};
+use phitwire::link::LinkCounters;
+use phitwire::link::config::LinkProfile;
+use phitwire::link::outgoing::Outgoing;
+use phitwire::link::pacing::LineClock;
+use phitwire::time::Time;
+
+/// Sets sent after a time-out until something is acknowledged.
+const PROBATION_SETS: u64 = 8;
+/// Sets replayed at most because the peer repeated its number although it would have kept what
+/// followed.
+const REPEAT_SETS: u64 = 32;
+
+/// What the two ends agreed on for a session, as far as the transmitter needs it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TransmitTerms {
+    pub window: u16,
+    pub private: u32,
+    pub common: u32,
+    pub lanes: u8,
+}
+
+/// Why a set's acknowledgements cannot be the peer's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BadAck {
+    Ack,
+    VcAck,
+}
+
+/// Sets that leave one behind the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Run {
+    pub first: u64,
+    pub sets: u64,
+    /// The peer asked for them in particular.
+    requested: bool,
+}
+
+/// Takes packets from the core and sends them in sets until they are acknowledged.
+#[derive(Debug)]
+pub(super) struct Transmitter {
+    buffer: ReplayBuffer,
+    credits: SharedCredits,
+    window: u64,
+    full_numbers: bool,
+    /// While more flits than these are not sent, no packet may begin.
+    backlog_limit: u32,
+    /// Flits of a packet still to be dropped.
+    swallow: u8,
+    /// Command: mark the next packet as damaged.
+    poison_next: bool,
+    ranges: Ranges,
+    line: LineClock,
+    burst: u64,
+    repeats: u8,
+    repeat_limit: u8,
+    pub out: Outgoing,
+}
+
+impl Transmitter {
+    /// A transmitter without a session: it takes nothing.
+    pub fn new(config: &AriesLinkConfig, profile: &LinkProfile, now: Time) -> Self {
+        let (link, sets) = (&config.link, &config.sets);
+        Self {
+            buffer: ReplayBuffer::new(sets.window_sets, sets.backlog_flits),
+            credits: SharedCredits::default(),
+            window: 0,
+            full_numbers: sets.full_numbers,
+            backlog_limit: sets.backlog_flits,
+            swallow: 0,
+            poison_next: false,
+            ranges: Ranges::default(),
+            line: LineClock::new(SET_BYTES as u64 * 8, link.rate, link.clock, 7),
+            burst: sets.burst_sets.into(),
+            repeats: 0,
+            repeat_limit: config.registers.replay_after_repeats,
+            out: Outgoing::new(0, profile, now),
+        }
+    }
+
+    /// Starts a session: empty, at set 0, without credits until the peer announces them.
+    pub fn start(&mut self, terms: TransmitTerms, now: Time) {
+        debug_assert_eq!(self.buffer.packets(), 0, "ended before");
+        self.credits = SharedCredits::new(terms.private, terms.common);
+        self.window = terms.window.into();
+        if !self.full_numbers {
+            self.window = self.window.min(MAX_UNACKNOWLEDGED as u64);
+        }
+        self.line.set_lanes(terms.lanes);
+        self.ranges.clear();
+        self.repeats = 0;
+        self.out.restart(terms.lanes, now);
+    }
+
+    /// Ends a session: what was not acknowledged is discarded, because the peer may or may not have
+    /// it and sending it again could deliver it twice. Returns the number of packets.
+    pub fn stop(&mut self, counters: &mut LinkCounters) -> u64 {
+        self.swallow = self.swallow.max(self.buffer.open_left());
+        let discarded = self.buffer.discard();
+        counters.tx_discarded_packets += discarded;
+        self.ranges.clear();
+        self.window = 0;
+        discarded
+    }
+
+    /// Takes in a control set: acknowledgements, VC acks and requests in full width. One that
+    /// acknowledges less than another did was sent before that one: nothing that it says is still
+    /// so.
+    ///
+    /// # Errors
+    /// Why it cannot be the peer's; nothing of it is then used.
+    pub fn control(
+        &mut self,
+        set: &ControlSet,
+        now: Time,
+        counters: &mut LinkCounters,
+        sets: &mut SetCounters,
+    ) -> Result<(), BadAck> {
+        let step = set.ack.wrapping_sub(self.buffer.acked() as u32) as i32;
+        let Ok(newly) = u64::try_from(step) else {
+            return Ok(());
+        };
+        let acked = self.buffer.acked() + newly;
+        if !self.buffer.could_acknowledge(acked) {
+            return Err(BadAck::Ack);
+        }
+        self.credits
+            .check_all(&set.vc_acks)
+            .map_err(|_| BadAck::VcAck)?;
+        let freed = self.credits.release_all(&set.vc_acks);
+        self.acknowledged(acked, freed, now, counters, sets);
+        if set.nack {
+            let from = acked + u64::from(set.missing_from);
+            self.nacked(from, set.missing.into(), now, sets);
+        } else if newly == 0 {
+            self.repeated(now, sets);
+        }
+        Ok(())
+    }
+
+    /// Takes in what the tenth flit of a data set says, when it is known to be new.
+    ///
+    /// # Errors
+    /// Why it cannot be the peer's.
+    pub fn tail(
+        &mut self,
+        tail: &Tail,
+        now: Time,
+        counters: &mut LinkCounters,
+        sets: &mut SetCounters,
+    ) -> Result<(), BadAck> {
+        let known = self.buffer.acked() as u32;
+        let step = widen_ack(known, tail.ack).wrapping_sub(known);
+        let acked = self.buffer.acked() + u64::from(step);
+        if !self.buffer.could_acknowledge(acked) {
+            return Err(BadAck::Ack);
+        }
+        let mut freed = 0;
+        if self.credits.is_announced() {
+            let vc = tail.vc();
+            let count = widen_vc_ack(self.credits.freed(vc), tail.vc_ack);
+            freed = self.credits.release(vc, count).map_err(|_| BadAck::VcAck)?;
+        }
+        self.acknowledged(acked, freed, now, counters, sets);
+        if tail.nack {
+            self.nacked(acked, 0, now, sets);
+        } else if step == 0 {
+            self.repeated(now, sets);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn acknowledged(
+        &mut self,
+        set: u64,
+        freed: u32,
+        now: Time,
+        counters: &mut LinkCounters,
+        sets: &mut SetCounters,
+    ) {
+        let Acknowledged {
+            sets: done,
+            packets,
+            round_trip,
+        } = self.buffer.acknowledge(set, now);
+        if done > 0 {
+            counters.tx_acked_packets += packets;
+            sets.tx_acked_sets += done;
+            self.out.probation = false;
+            self.repeats = 0;
+            if let Some(round_trip) = round_trip {
+                self.out.round_trip.sample(round_trip);
+            }
+        }
+        if done > 0 || freed > 0 {
+            self.out.paid(self.buffer.awaits(), now);
+        }
+    }
+
+    /// The peer asks for `missing` sets from `from` on; 0: for everything.
+    fn nacked(&mut self, from: u64, missing: u64, now: Time, sets: &mut SetCounters) {
+        if missing == 0 || !self.full_numbers {
+            let oldest = self.buffer.acked();
+            if self.out.is_answered(oldest, now) {
+                sets.tx_nacks_ignored += 1;
+            } else if self.rewind() {
+                sets.tx_replays_nacked += 1;
+                self.out.answer(oldest, now);
+            }
+            return;
+        }
+        // Whatever lies behind the cursor is sent anyway.
+        let to = (from + missing).min(self.buffer.cursor());
+        if from >= to {
+            return;
+        }
+        let at = self.buffer.sent_at(from);
+        let shortest = self.out.round_trip.shortest();
+        if self.buffer.was_repeated(from) && now.since(at.min(now)) < shortest {
+            sets.tx_nacks_ignored += 1;
+            return;
+        }
+        if !self.ranges.add(from, to) {
+            self.rewind();
+        }
+        sets.tx_replays_nacked += 1;
+        self.out.again(now);
+    }
+
+    /// An acknowledgement came that says nothing new. Publicly known of Aries: a replay is also
+    /// triggered by repeated received numbers. Here only those count that came when the oldest set
+    /// should have been acknowledged.
+    #[inline]
+    fn repeated(&mut self, now: Time, sets: &mut SetCounters) {
+        if self.repeat_limit == 0 || self.buffer.in_flight() == 0 {
+            return;
+        }
+        let acked = self.buffer.acked();
+        let Some(patience) = self.out.round_trip.measured() else {
+            return;
+        };
+        if self.buffer.sent_at(acked) + patience > now {
+            return;
+        }
+        self.repeats += 1;
+        if self.repeats < self.repeat_limit {
+            return;
+        }
+        self.repeats = 0;
+        sets.tx_replays_repeated += 1;
+        self.out.timer_from = now;
+        if !self.full_numbers {
+            self.rewind();
+            return;
+        }
+        // The peer kept what it got of the rest.
+        let most = self.buffer.cursor().min(acked + REPEAT_SETS);
+        let late = |set: &u64| self.buffer.sent_at(*set) + patience <= now;
+        let to = (acked..most)
+            .take_while(late)
+            .last()
+            .map_or(acked, |set| set + 1);
+        if !self.ranges.add(acked, to) {
+            self.rewind();
+        }
+    }
+
+    fn rewind(&mut self) -> bool {
+        self.ranges.clear();
+        self.buffer.rewind()
+    }
+
+    /// Goes back because the lanes changed: whatever is under way will be dropped.
+    pub fn set_lanes(&mut self, lanes: u8, now: Time, sets: &mut SetCounters) {
+        self.out.lanes = lanes;
+        self.line.set_lanes(lanes);
+        self.force_retry(now, sets);
+        self.out.again(now);
+    }
+
+    /// Command: go back as if asked to.
+    pub fn force_retry(&mut self, now: Time, sets: &mut SetCounters) {
+        if self.rewind() {
+            sets.tx_replays_forced += 1;
+            self.out.timer_from = now;
+        }
+    }
+
+    /// Sets that may be sent, whatever the clock says.
+    #[inline]
+    fn sendable(&self) -> u64 {
+        let again = self.buffer.next() - self.buffer.cursor();
+        let mut sets = again + self.buffer.new_sets(self.window);
+        if self.out.probation {
+            sets = sets.min(PROBATION_SETS.saturating_sub(self.buffer.in_flight()));
+        }
+        if !self.ranges.is_empty() {
+            sets += self.ranges.sets(self.buffer.acked());
+        }
+        sets
+    }
+
+    /// Whether [`Self::allowance`] should be asked.
+    #[inline]
+    pub fn has_data(&self, now: Time) -> bool {
+        if !self.line.is_paced() {
+            return self.sendable() > 0;
+        }
+        let sendable = self.sendable();
+        if self.line.is_idle() {
+            return sendable > 0 || self.buffer.backlog() > 0;
+        }
+        sendable > 0 && self.line.sent_at(sendable.min(self.burst)) <= now
+    }
+
+    /// Sets for a frame that leaves now and holds at most `most`.
+    pub fn allowance(&mut self, now: Time, most: u64) -> u64 {
+        let sendable = self.sendable();
+        if !self.line.is_paced() {
+            return sendable.min(most);
+        }
+        // Flits of a packet that lacks some are on the line as they come.
+        let waiting = sendable.max(u64::from(self.buffer.backlog() > 0));
+        let sent = self.line.sent(waiting, now).min(sendable);
+        if sent < sendable.min(self.burst) {
+            return 0;
+        }
+        sent.min(most)
+    }
+
+    /// The next run of at most `most` sets, if there is anything to send.
+    pub fn next_run(&mut self, most: u64) -> Option<Run> {
+        if !self.ranges.is_empty()
+            && let Some((from, to)) = self.ranges.front(self.buffer.acked())
+        {
+            let run = Run {
+                first: from,
+                sets: (to - from).min(most),
+                requested: true,
+            };
+            return (run.sets > 0).then_some(run);
+        }
+        let first = self.buffer.cursor();
+        while self.buffer.next() < first + most && self.buffer.cut_next(self.window) {}
+        let sets = (self.buffer.next() - first).min(most);
+        (sets > 0).then_some(Run {
+            first,
+            sets,
+            requested: false,
+        })
+    }
+
+    /// See [`ReplayBuffer::flits_of`]: `set` is among a run.
+    #[inline]
+    pub fn flits_of<'a>(
+        &'a self,
+        set: u64,
+        buffer: &'a mut [Flit; DATA_FLITS],
+    ) -> &'a [Flit; DATA_FLITS] {
+        self.buffer.flits_of(set, buffer)
+    }
+
+    /// A run leaves in a frame at `now`.
+    pub fn sent(&mut self, run: Run, now: Time, sets: &mut SetCounters) {
+        if self.line.is_paced() {
+            let sendable = self.sendable();
+            self.line.hand_out(run.sets, sendable);
+            if run.sets >= sendable {
+                self.line.catch_up(now);
+            }
+        }
+        let waited = self.buffer.in_flight() > 0;
+        for set in run.first..run.first + run.sets {
+            sets.tx_replayed_sets += u64::from(self.buffer.sent(set, now));
+        }
+        sets.tx_sets += run.sets;
+        if run.requested {
+            self.ranges.sent(run.first, run.sets);
+        }
+        self.out.sent(waited, now);
+    }
+
+    /// Everything below this number was sent.
+    #[inline]
+    pub fn sent_up_to(&self) -> u64 {
+        self.buffer.next()
+    }
+
+    /// When to ask again for what the peer owes us: an acknowledgement, or credits.
+    #[inline]
+    fn retry_deadline(&self) -> Time {
+        let outstanding = self.buffer.in_flight() > 0;
+        self.out.retry_deadline(outstanding, self.credits.is_owed())
+    }
+
+    /// The earliest deadline: a retry timer, or sets that will have gone over a paced line.
+    #[inline]
+    pub fn deadline(&self) -> Time {
+        let retry = self.retry_deadline();
+        if !self.line.is_paced() || self.line.is_idle() {
+            return retry;
+        }
+        match self.sendable() {
+            0 => retry,
+            sets => retry.min(self.line.sent_at(sets.min(self.burst))),
+        }
+    }
+
+    /// The peer is there: it owes nothing but what it was sent.
+    #[inline]
+    pub fn heard(&mut self) {
+        self.out.heard(self.buffer.awaits());
+    }
+
+    /// Expires the retry timer.
+    pub fn handle_timers(&mut self, now: Time, sets: &mut SetCounters) {
+        if self.retry_deadline() > now {
+            return;
+        }
+        if self.out.expire(self.buffer.in_flight() > 0, now) {
+            self.rewind();
+            sets.tx_replays_timeout += 1;
+        }
+    }
+
+    #[inline]
+    pub fn credits(&self) -> &SharedCredits {
+        &self.credits
+    }
+
+    #[inline]
+    pub fn buffer(&self) -> &ReplayBuffer {
+        &self.buffer
+    }
+}

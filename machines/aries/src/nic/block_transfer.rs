@@ -1,0 +1,430 @@
+//! A block transfer: its descriptor, how it stands, and the packets that it is cut into.
+
+use phitwire_framing::aries::flit::{NodeId, Routing};
+use phitwire_framing::aries::packet::{Command, MAX_DATA, Status};
+use thiserror::Error;
+
+use super::bte::TransferOwner;
+use super::completion::Failure;
+use super::outstanding::{Landing, Pending};
+use super::receive::{ANNOUNCE, HANDLE_BYTES};
+use super::requester::Requester;
+use super::responder::{EVENT_BYTES, EVENT_CODE};
+use super::traffic::RUN_BLOCK_CODE;
+use super::transaction::high_ssid;
+use super::transfer_targets::TargetIndex;
+use super::virtual_node::Target;
+use phitwire::nic::NUMBERED_BYTES;
+use phitwire::time::{Duration, Time};
+
+/// Longest transfer, in bytes: 4 GB (white paper, "Remote Memory Access").
+pub const MAX_TRANSFER_BYTES: u64 = 1 << 32;
+/// A send's wait for a receive doubles up to this.
+const LONGEST_WAIT: Duration = Duration::from_ms(10);
+/// Bytes of a piece.
+const PIECE: u64 = MAX_DATA as u64;
+
+/// What a block transfer does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BlockOperation {
+    /// Writes local memory to the target's.
+    Put {
+        /// Memory domain handle.
+        handle: u16,
+        /// Protection key.
+        key: u16,
+        /// First byte in the domain.
+        offset: u64,
+    },
+    /// Reads the target's memory into the local one.
+    Get {
+        /// Memory domain handle.
+        handle: u16,
+        /// Protection key.
+        key: u16,
+        /// First byte in the domain.
+        offset: u64,
+    },
+    /// Sends local memory to a receive that the target has posted.
+    Send {
+        /// Protection key of the receive.
+        key: u16,
+    },
+}
+
+/// A descriptor for the block transfer engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockTransfer {
+    /// The other node.
+    pub target: Target,
+    /// What to do.
+    pub operation: BlockOperation,
+    /// First byte in the local memory.
+    pub local: u64,
+    /// Bytes, up to [`MAX_TRANSFER_BYTES`].
+    pub length: u64,
+    /// How the packets choose their ways.
+    pub routing: Routing,
+    /// Waits until all transfers queued before, on any channel, have ended.
+    pub fence: bool,
+    /// What an event at the target says when all of a put is in its memory; `None`: no event.
+    pub event: Option<u64>,
+    /// What the completion repeats.
+    pub user: u64,
+}
+
+/// Why a transfer was not queued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum BlockError {
+    /// There is no such channel.
+    #[error("there is no channel {0}")]
+    Channel(usize),
+    /// The channel's queue, or the completion queue, has no room.
+    #[error("the channel or the completion queue has no room")]
+    QueueFull,
+    /// Longer than [`MAX_TRANSFER_BYTES`].
+    #[error("{0} bytes: up to 4 GB are possible")]
+    Length(u64),
+    /// Some of the bytes are not in the local memory.
+    #[error("the bytes are not in the local memory")]
+    LocalBounds,
+    /// The virtual node does not exist.
+    #[error("there is no virtual node {0}")]
+    VirtualNode(u32),
+    /// The offset has more than 40 bits.
+    #[error("offsets have 40 bits")]
+    Offset,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Queued {
+    pub(super) owner: TransferOwner,
+    pub(super) transfer: BlockTransfer,
+    pub(super) node: NodeId,
+    pub(super) target: TargetIndex,
+    pub(super) serial: u64,
+    pub(super) queued: Time,
+}
+
+/// In their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Stage {
+    /// A send whose announcement is to be sent at `.0`.
+    Announcing(Time),
+    /// A send whose announcement is on its way.
+    Announced,
+    /// Pieces go out and are acknowledged.
+    Streaming,
+    /// The last packet is to be sent: the event, or the end of a send that failed.
+    Ending,
+    /// It is on its way.
+    Ended,
+}
+
+impl Queued {
+    pub(super) const fn is_send(&self) -> bool {
+        matches!(self.transfer.operation, BlockOperation::Send { .. })
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Active {
+    pub(super) what: Queued,
+    pub(super) channel: u8,
+    pub(super) ssid: u16,
+    pub(super) stage: Stage,
+    /// First byte that has not been asked for.
+    pub(super) next: u64,
+    pub(super) outstanding: u32,
+    pub(super) acknowledged: u64,
+    pub(super) failure: Option<Failure>,
+    /// Of a send: the handle that the target gave it.
+    pub(super) handle: u16,
+    pub(super) attempts: u32,
+    /// Of a send: whether no receive has been found for it yet.
+    pub(super) is_untaken: bool,
+    /// Whether the last piece says that the block is there: see [`Active::tells`].
+    pub(super) tells: bool,
+}
+
+/// A packet of a transfer, but for its data.
+pub(super) struct Piece {
+    pub(super) command: Command,
+    pub(super) handle: u16,
+    pub(super) key: u16,
+    pub(super) address: u64,
+    /// Bytes of data in the packet, and where they are if in the local memory.
+    pub(super) sent: u8,
+    pub(super) from: Option<u64>,
+    pub(super) answer_bytes: u8,
+    pub(super) landing: Landing,
+}
+
+impl Active {
+    /// Bytes that have not been asked for.
+    pub(super) fn left(&self) -> u64 {
+        self.what.transfer.length - self.next
+    }
+
+    /// Of a block of a traffic run: whether its last piece says itself that the block is there. It
+    /// is whole enough to tell which, and its target counts the pieces, so that it need not wait
+    /// for the answers to all others.
+    pub(super) fn tells(owner: TransferOwner, transfer: &BlockTransfer) -> bool {
+        let BlockOperation::Put { offset, .. } = transfer.operation else {
+            return false;
+        };
+        let end = offset + transfer.length;
+        let last = end.wrapping_sub(1) % PIECE + 1;
+        transfer.event.is_some()
+            && owner == TransferOwner::Run
+            && (u64::from(NUMBERED_BYTES)..transfer.length).contains(&last)
+    }
+
+    /// Whether a packet follows when all pieces have ended.
+    pub(super) fn has_ending(&self) -> bool {
+        let BlockTransfer {
+            operation, event, ..
+        } = self.what.transfer;
+        match (operation, self.failure) {
+            (BlockOperation::Put { .. }, None) => event.is_some() && !self.tells,
+            (BlockOperation::Send { .. }, failure) => failure.is_some(),
+            _ => false,
+        }
+    }
+
+    pub(super) fn announcement(&self) -> Piece {
+        let BlockTransfer {
+            operation,
+            local,
+            length,
+            ..
+        } = self.what.transfer;
+        let first = length.min(PIECE) as u8;
+        let whole = length == u64::from(first);
+        let BlockOperation::Send { key } = operation else {
+            unreachable!("only sends are announced");
+        };
+        Piece {
+            command: Command::Message { last: whole },
+            handle: ANNOUNCE,
+            key,
+            address: length,
+            sent: first,
+            from: Some(local),
+            answer_bytes: if whole { 0 } else { HANDLE_BYTES as u8 },
+            landing: Landing {
+                take: first,
+                ..Landing::NONE
+            },
+        }
+    }
+
+    /// Whether a packet id is free for its next packet. Adaptive packets find one whenever there is
+    /// room.
+    pub(super) fn finds_id(&self, requester: &Requester) -> bool {
+        let routing = self.what.transfer.routing;
+        let piece = match self.stage {
+            _ if !routing.is_deterministic() => return true,
+            Stage::Announcing(_) => self.announcement(),
+            Stage::Streaming if self.left() > 0 => self.piece(),
+            Stage::Ending => self.end(&mut [0; MAX_DATA]),
+            _ => return true,
+        };
+        requester.has_id(routing, piece.address | piece.ssid_bits(self.ssid))
+    }
+
+    /// The next piece of the data.
+    #[inline(always)] // Most packets are pieces, and whatever goes through memory is waited for.
+    pub(super) fn piece(&self) -> Piece {
+        let transfer = &self.what.transfer;
+        let local = transfer.local + self.next;
+        let (BlockOperation::Put { offset, .. } | BlockOperation::Get { offset, .. }) =
+            transfer.operation
+        else {
+            return self.message_piece(local);
+        };
+        let address = offset + self.next;
+        let take = (PIECE - address % PIECE).min(self.left()) as u8;
+        match transfer.operation {
+            BlockOperation::Get { handle, key, .. } => {
+                let skip = (address % 4) as u8;
+                let words = (skip + take).div_ceil(4);
+                Piece {
+                    command: Command::Get { words },
+                    handle,
+                    key,
+                    address: address - u64::from(skip),
+                    sent: 0,
+                    from: None,
+                    answer_bytes: 4 * words,
+                    landing: Landing {
+                        skip,
+                        take,
+                        local: Some(local),
+                        flag: None,
+                    },
+                }
+            }
+            BlockOperation::Put { handle, key, .. } => {
+                let event = self.tells && u64::from(take) == self.left();
+                let command = Command::Put { event };
+                Piece::of_data(command, handle, key, address, take, local)
+            }
+            BlockOperation::Send { .. } => unreachable!("it has no offset"),
+        }
+    }
+
+    #[inline]
+    pub(super) fn message_piece(&self, local: u64) -> Piece {
+        let take = self.left().min(PIECE) as u8;
+        let command = Command::Message { last: false };
+        Piece::of_data(command, self.handle, self.key(), self.next, take, local)
+    }
+
+    pub(super) fn key(&self) -> u16 {
+        match self.what.transfer.operation {
+            BlockOperation::Put { key, .. }
+            | BlockOperation::Get { key, .. }
+            | BlockOperation::Send { key } => key,
+        }
+    }
+
+    /// The last packet: the event of a put, or the end of a send that failed.
+    pub(super) fn end(&self, data: &mut [u8; MAX_DATA]) -> Piece {
+        let (command, handle, sent) = match self.what.transfer.operation {
+            BlockOperation::Put { handle, .. } | BlockOperation::Get { handle, .. } => {
+                let word = self.what.transfer.event.unwrap_or(0).to_be_bytes();
+                data[..EVENT_BYTES].copy_from_slice(&word);
+                let code = match self.what.owner {
+                    TransferOwner::User(_) => EVENT_CODE,
+                    TransferOwner::Run => RUN_BLOCK_CODE,
+                };
+                (Command::Control { code }, handle, EVENT_BYTES)
+            }
+            BlockOperation::Send { .. } => (Command::Message { last: true }, self.handle, 0),
+        };
+        Piece {
+            command,
+            handle,
+            key: self.key(),
+            address: 0,
+            sent: sent as u8,
+            from: None,
+            answer_bytes: 0,
+            landing: Landing::NONE,
+        }
+    }
+
+    /// The target has a receive for this send.
+    pub(super) fn accepted(&mut self, pending: &Pending, data: &[u8]) {
+        let first = u64::from(pending.landing.take);
+        self.acknowledged += first;
+        self.next = first;
+        if let Some(word) = data.first_chunk::<HANDLE_BYTES>() {
+            self.handle = u32::from_be_bytes(*word) as u16 & 0xfff;
+        }
+        self.stage = Stage::Streaming;
+    }
+
+    /// The target has none now: the send waits, longer each time, and not for ever.
+    pub(super) fn refused<T>(
+        &mut self,
+        now: Time,
+        first_wait: Duration,
+        most: u32,
+        answer: Result<T, Failure>,
+    ) {
+        if self.failure.is_some() {
+            return;
+        }
+        if self.attempts >= most {
+            self.failure = match answer {
+                Err(busy @ Failure::Refused(Status::Busy)) => Some(busy),
+                _ => Some(Failure::NoReceive),
+            };
+            return;
+        }
+        let doubled = first_wait.times(1 << (self.attempts - 1).min(20));
+        self.stage = Stage::Announcing(now + doubled.min(LONGEST_WAIT));
+    }
+}
+
+impl Piece {
+    /// The upper bits of the SSID, for the address of a packet that has room for them.
+    pub(super) fn ssid_bits(&self, ssid: u16) -> u64 {
+        match self.command {
+            Command::Message { .. } | Command::Control { code: EVENT_CODE } => high_ssid(ssid),
+            _ => 0,
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn of_data(
+        command: Command,
+        handle: u16,
+        key: u16,
+        address: u64,
+        take: u8,
+        local: u64,
+    ) -> Self {
+        Self {
+            command,
+            handle,
+            key,
+            address,
+            sent: take,
+            from: Some(local),
+            answer_bytes: 0,
+            landing: Landing {
+                take,
+                ..Landing::NONE
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::test_bench::{block_get, block_put, transfer};
+    use super::*;
+
+    #[test]
+    fn the_last_pieces_of_four_gigabytes_are_where_they_belong() {
+        for (offset, put) in [(3, true), (3, false), (1 << 39, true), (64, false)] {
+            let operation = [block_get, block_put][usize::from(put)](offset);
+            let transfer = transfer(operation, 1 << 33, MAX_TRANSFER_BYTES);
+            let mut active = Active {
+                what: Queued {
+                    owner: TransferOwner::User(0),
+                    transfer,
+                    node: NodeId::from_bits(0),
+                    target: TargetIndex::default(),
+                    serial: 0,
+                    queued: Time::ZERO,
+                },
+                channel: 0,
+                ssid: 1,
+                stage: Stage::Streaming,
+                next: MAX_TRANSFER_BYTES - 150,
+                outstanding: 0,
+                acknowledged: 0,
+                failure: None,
+                handle: ANNOUNCE,
+                attempts: 0,
+                is_untaken: false,
+                tells: false,
+            };
+            while active.left() > 0 {
+                let piece = active.piece();
+                let first = piece.address + u64::from(piece.landing.skip);
+                assert_eq!(first, offset + active.next);
+                let local = piece.from.or(piece.landing.local);
+                assert_eq!(local, Some((1 << 33) + active.next));
+                active.next += u64::from(piece.landing.take);
+                let whole = (offset + active.next).is_multiple_of(PIECE);
+                assert!(whole || active.left() == 0, "cut at the target's lines");
+            }
+            assert_eq!(active.next, 1 << 32);
+        }
+    }
+}

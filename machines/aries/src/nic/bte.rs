@@ -1,0 +1,574 @@
+//! The block transfer engine: long transfers between local and remote memory.
+//!
+//! White paper, "Remote Memory Access": descriptors of up to 4 GB are queued and carried out
+//! asynchronously, as puts and gets with an address at the target, or as sends to a receive posted
+//! there; four channels work at once. A transfer is cut at the target's multiples of 64 bytes, so
+//! that all pieces but the first and the last are whole packets. A channel goes on to its next
+//! transfer when the last piece of one has been sent, not when it has been answered, so that short
+//! puts and gets do not cost a round trip each; a send leaves its channel with its announcement,
+//! and what is left of it goes out in turn with the channels when the target has taken that.
+//! Transfers complete in any order, also those of one channel, unless one is fenced. A channel
+//! whose transfer may send nothing more to its [target](super::transfer_targets) for now goes on
+//! with one to another. When a target has answered nothing for a whole time-out, the transfers
+//! queued for it fail.
+
+mod failing;
+
+use std::collections::{BTreeSet, VecDeque};
+
+use phitwire_framing::aries::flit::NodeId;
+use phitwire_framing::aries::packet::{MAX_DATA, Status};
+
+use super::amo_cache::CachedMemory;
+use super::block_transfer::{
+    Active, BlockError, BlockOperation, BlockTransfer, MAX_TRANSFER_BYTES, Queued, Stage,
+};
+use super::completion::Failure;
+use super::domain::MAX_DOMAIN_BYTES;
+use super::outstanding::{Asker, Pending, Share, TransferStep};
+use super::receive::{ANNOUNCE, MAX_ARRIVING};
+use super::requester::{Ask, Requester};
+use super::transaction::Transactions;
+use super::transfer_slots::Slots;
+use super::transfer_targets::Targets;
+use phitwire::nic::memory::Memory;
+use phitwire::time::{Duration, Time};
+
+/// Concurrent block transfers (white paper, "Remote Memory Access").
+pub const CHANNELS: usize = 4;
+/// Transfers that wait on one channel.
+pub const MAX_QUEUED_TRANSFERS: usize = 256;
+/// Sends under way: a target has room for so many messages that arrive, and some of others.
+const MAX_SENDS: usize = MAX_ARRIVING * 3 / 4;
+/// Those of one owner that no receive has been found for yet: what waits for one that nobody posts
+/// leaves room for others'.
+const MAX_UNTAKEN_OF_ONE: u8 = 16;
+/// The same while no send waits for a receive: those that announce themselves are on their way.
+const MAX_ANNOUNCED_OF_ONE: u8 = 32;
+/// What takes turns: the channels, and sends that have left theirs.
+const LANES: usize = CHANNELS + 1;
+/// Requests in front of the link above which transfers add none, so that single requests do not
+/// wait behind a megabyte.
+const QUEUE_AHEAD: usize = 64;
+
+/// Whose transfer it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TransferOwner {
+    /// Its owner gets a completion: a client, or (0) the node itself.
+    User(u8),
+    /// A traffic run's.
+    Run,
+}
+
+impl TransferOwner {
+    /// Runs have no sends.
+    const fn index(self) -> usize {
+        match self {
+            Self::User(number) => number as usize,
+            Self::Run => 0,
+        }
+    }
+}
+
+/// A transfer that has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TransferEnded {
+    pub owner: TransferOwner,
+    pub transfer: BlockTransfer,
+    pub channel: u8,
+    pub queued: Time,
+    pub bytes: u64,
+    pub failure: Option<Failure>,
+    /// No packet of it has been sent.
+    pub unsent: bool,
+}
+
+#[derive(Debug, Default)]
+struct Channel {
+    queue: VecDeque<Queued>,
+    /// The slot of the transfer that it sends, and waits for if that fails or is a send.
+    sending: Option<u8>,
+}
+
+/// The engine of one network interface.
+#[derive(Debug)]
+pub(crate) struct BlockTransferEngine {
+    channels: [Channel; CHANNELS],
+    slots: Slots,
+    /// Slots whose last packet is to be sent, all others of theirs being answered.
+    ending: VecDeque<u8>,
+    /// Slots of sends that have left their channel and have something to send, in their turn.
+    taken: VecDeque<u8>,
+    /// Slots of sends that wait until they announce themselves again.
+    waiting: Vec<u8>,
+    /// Slots that have left their channel until their target has room.
+    parked: Vec<u8>,
+    /// Slots whose bytes are not there any more.
+    unread: Vec<u8>,
+    /// Sends under way, in all, and by owner those that no receive has been found for.
+    sends: usize,
+    untaken_of: [u8; 1 << u8::BITS],
+    turn: usize,
+    serial: u64,
+    /// Whom transfers that are queued or under way are for. They share the packets that transfers
+    /// may have outstanding; the rest is left to single requests.
+    targets: Targets,
+    /// The serial numbers of transfers queued or under way.
+    open: BTreeSet<u64>,
+    first_wait: Duration,
+    attempts: u32,
+    ended: VecDeque<TransferEnded>,
+}
+
+impl BlockTransferEngine {
+    pub(crate) fn new(max_outstanding: u32, first_wait: Duration, attempts: u32) -> Self {
+        Self {
+            channels: Default::default(),
+            slots: Slots::default(),
+            ending: VecDeque::new(),
+            taken: VecDeque::new(),
+            waiting: Vec::new(),
+            parked: Vec::new(),
+            unread: Vec::new(),
+            sends: 0,
+            untaken_of: [0; 1 << u8::BITS],
+            turn: 0,
+            serial: 0,
+            targets: Targets::new(
+                (max_outstanding - max_outstanding.div_ceil(8)).max(1),
+                max_outstanding / 16,
+            ),
+            open: BTreeSet::new(),
+            first_wait,
+            attempts,
+            ended: VecDeque::new(),
+        }
+    }
+
+    /// Queues a transfer to `node` on a channel.
+    pub(crate) fn queue(
+        &mut self,
+        now: Time,
+        (owner, channel): (TransferOwner, usize),
+        transfer: BlockTransfer,
+        node: NodeId,
+        memory: &Memory,
+    ) -> Result<(), BlockError> {
+        let queue = &mut self
+            .channels
+            .get_mut(channel)
+            .ok_or(BlockError::Channel(channel))?
+            .queue;
+        if queue.len() == MAX_QUEUED_TRANSFERS {
+            return Err(BlockError::QueueFull);
+        }
+        let BlockTransfer { local, length, .. } = transfer;
+        if length > MAX_TRANSFER_BYTES {
+            return Err(BlockError::Length(length));
+        }
+        if !memory.contains(local, length) {
+            return Err(BlockError::LocalBounds);
+        }
+        if let BlockOperation::Put { offset, .. } | BlockOperation::Get { offset, .. } =
+            transfer.operation
+            && offset.saturating_add(length) > MAX_DOMAIN_BYTES
+        {
+            return Err(BlockError::Offset);
+        }
+        self.serial += 1;
+        queue.push_back(Queued {
+            owner,
+            transfer,
+            node,
+            target: self.targets.enter(node),
+            serial: self.serial,
+            queued: now,
+        });
+        self.open.insert(self.serial);
+        Ok(())
+    }
+
+    /// Whether another transfer may be queued on some channel.
+    #[inline]
+    pub(crate) fn has_room(&self) -> bool {
+        let has_room = |channel: &Channel| channel.queue.len() < MAX_QUEUED_TRANSFERS;
+        self.channels.iter().any(has_room)
+    }
+
+    /// The channel with the shortest queue, if that has room.
+    pub(crate) fn idlest(&self) -> Option<usize> {
+        let queued = |&channel: &usize| self.channels[channel].queue.len();
+        let idlest = (0..CHANNELS).min_by_key(queued)?;
+        (queued(&idlest) < MAX_QUEUED_TRANSFERS).then_some(idlest)
+    }
+
+    /// Transfers queued or under way.
+    pub(crate) fn open(&self) -> usize {
+        self.open.len()
+    }
+
+    /// Transfers under way.
+    #[cfg(test)]
+    pub(crate) fn under_way(&self) -> usize {
+        self.slots.find(|_| true).len()
+    }
+
+    /// The next transfer that has ended; with `runs`, whosever it is.
+    #[inline]
+    pub(crate) fn next_ended(&mut self, runs: bool) -> Option<TransferEnded> {
+        let may = |ended: &&TransferEnded| runs || ended.owner != TransferOwner::Run;
+        self.ended.front().filter(may)?;
+        self.ended.pop_front()
+    }
+
+    /// When a send tries again.
+    pub(crate) fn next_deadline(&self) -> Option<Time> {
+        self.waiting
+            .iter()
+            .filter_map(|&slot| self.slots.announces_at(slot))
+            .min()
+    }
+
+    /// Starts what may start and sends what may be sent: the last packets of transfers first, then
+    /// packets of the channels in turn. Whether anything was sent.
+    pub(crate) fn issue(
+        &mut self,
+        now: Time,
+        requester: &mut Requester,
+        memory: &mut CachedMemory,
+        transactions: &mut Transactions,
+    ) -> bool {
+        if self.open.is_empty() {
+            return false;
+        }
+        if !self.waiting.is_empty() {
+            let slots = &self.slots;
+            let is_due = |&mut slot: &mut u8| slots.announces_at(slot).is_none_or(|at| at <= now);
+            self.taken.extend(self.waiting.extract_if(.., is_due));
+        }
+        let (mut sent, mut idle) = (false, 0);
+        while idle < LANES || !self.ending.is_empty() {
+            let room = requester.has_room(Share::Bulk) && requester.queued() < QUEUE_AHEAD;
+            if !room || self.targets.is_full() {
+                break;
+            }
+            if let Some(slot) = self.ending.pop_front() {
+                sent |= self.step(now, slot, requester, memory);
+                continue;
+            }
+            let index = self.turn;
+            self.turn = (self.turn + 1) % LANES;
+            if index == CHANNELS {
+                let stepped = self.step_taken(now, requester, memory);
+                sent |= stepped;
+                idle = if stepped { 0 } else { idle + 1 };
+                continue;
+            }
+            let started = self.start(now, index, transactions);
+            let sending = self.channels[index].sending;
+            let stepped = sending.is_some_and(|slot| self.step(now, slot, requester, memory));
+            sent |= stepped;
+            idle = if started || stepped { 0 } else { idle + 1 };
+        }
+        for slot in core::mem::take(&mut self.unread) {
+            self.proceed(slot, transactions);
+        }
+        sent
+    }
+
+    /// What a channel is to begin next, and its place in the queue: the first of those that may.
+    /// Sends that wait for others to end are passed over, and transfers to targets that have no
+    /// room; a fence is not.
+    fn first_to_start(&self, now: Time, channel: usize) -> Option<(usize, Queued)> {
+        let bounds = [MAX_UNTAKEN_OF_ONE, MAX_ANNOUNCED_OF_ONE];
+        let most_untaken = bounds[usize::from(self.waiting.is_empty())];
+        let mut full = None;
+        for (at, what) in self.channels[channel].queue.iter().enumerate() {
+            if what.transfer.fence {
+                let is_alone = self.open.first() == Some(&what.serial);
+                return is_alone.then_some((at, *what));
+            }
+            let untaken = self.untaken_of[what.owner.index()];
+            if what.is_send() && (self.sends >= MAX_SENDS || untaken >= most_untaken) {
+                continue;
+            }
+            if full == Some(what.target) {
+                continue;
+            }
+            if self.targets.may_begin(now, what.target) {
+                return Some((at, *what));
+            }
+            full = Some(what.target);
+        }
+        None
+    }
+
+    /// Whether a channel may begin another transfer: it sends none, or one whose target has no room
+    /// while there are others.
+    fn is_free(&self, now: Time, index: usize) -> bool {
+        self.channels[index].sending.is_none_or(|slot| {
+            self.targets.are_several() && !self.targets.has_room(now, self.slots.target(slot))
+        })
+    }
+
+    /// Lets a channel that is free begin its next transfer, if no fence forbids it. Whether one
+    /// began; what has no bytes and no event has also ended.
+    fn start(&mut self, now: Time, index: usize, transactions: &mut Transactions) -> bool {
+        let mut started = false;
+        while self.is_free(now, index)
+            && self.slots.has_room()
+            && let Some((at, what)) = self.first_to_start(now, index)
+            && let Some(ssid) = transactions.reserve()
+        {
+            self.parked.extend(self.channels[index].sending.take());
+            self.channels[index].queue.remove(at);
+            let is_send = what.is_send();
+            if is_send {
+                self.sends += 1;
+                self.untaken_of[what.owner.index()] += 1;
+            }
+            let stage = match is_send {
+                true => Stage::Announcing(now),
+                false => Stage::Streaming,
+            };
+            self.targets.begun(what.target);
+            let slot = self.slots.insert(Active {
+                what,
+                channel: index as u8,
+                ssid,
+                stage,
+                next: 0,
+                outstanding: 0,
+                acknowledged: 0,
+                failure: None,
+                handle: ANNOUNCE,
+                attempts: 0,
+                is_untaken: is_send,
+                tells: Active::tells(what.owner, &what.transfer),
+            });
+            self.channels[index].sending = Some(slot);
+            started = true;
+            self.proceed(slot, transactions); // One without bytes has nothing to wait for.
+        }
+        started
+    }
+
+    /// Sends one packet of a send that has left its channel, each in its turn. Whether there was
+    /// one.
+    fn step_taken(
+        &mut self,
+        now: Time,
+        requester: &mut Requester,
+        memory: &mut CachedMemory,
+    ) -> bool {
+        while let Some(slot) = self.taken.pop_front() {
+            if !self.targets.has_room(now, self.slots.target(slot)) {
+                self.parked.push(slot);
+                continue;
+            }
+            if !self.slots.get(slot).finds_id(requester) {
+                self.taken.push_front(slot);
+                return false;
+            }
+            if !self.step(now, slot, requester, memory) {
+                continue;
+            }
+            let active = self.slots.get(slot);
+            if active.stage == Stage::Streaming && active.left() > 0 {
+                self.taken.push_back(slot);
+            }
+            return true;
+        }
+        false
+    }
+
+    /// Sends one packet of a transfer, if there is one to send. With the last piece, or with its
+    /// announcement, its channel is free for the next transfer.
+    fn step(
+        &mut self,
+        now: Time,
+        slot: u8,
+        requester: &mut Requester,
+        memory: &mut CachedMemory,
+    ) -> bool {
+        let active = self.slots.get(slot);
+        let target = active.what.target;
+        let has_room = active.stage == Stage::Ending || self.targets.has_room(now, target);
+        if !has_room || !active.finds_id(requester) {
+            return false;
+        }
+        let mut data = [0; MAX_DATA];
+        let (step, piece) = match active.stage {
+            Stage::Announcing(at) if at <= now => (TransferStep::Open, active.announcement()),
+            Stage::Streaming if active.failure.is_none() && active.left() > 0 => {
+                (TransferStep::Chunk, active.piece())
+            }
+            Stage::Ending => (TransferStep::End, active.end(&mut data)),
+            _ => return false,
+        };
+        let sent = usize::from(piece.sent);
+        if let Some(local) = piece.from
+            && memory.read(local, &mut data[..sent]).is_err()
+        {
+            // The bytes were looked for when it was queued, but a program may take its own away.
+            active.failure.get_or_insert(Failure::LocalMemory);
+            if let Stage::Announcing(_) = active.stage {
+                active.stage = Stage::Ended;
+            }
+            self.unread.push(slot);
+            return false;
+        }
+        let ask = Ask {
+            node: active.what.node,
+            command: piece.command,
+            handle: piece.handle,
+            key: piece.key,
+            ssid: active.ssid,
+            address: piece.address | piece.ssid_bits(active.ssid),
+            routing: active.what.transfer.routing,
+            data: &data[..sent],
+            answer_bytes: piece.answer_bytes,
+            landing: piece.landing,
+        };
+        let asker = Asker::Transfer(slot, step);
+        requester
+            .issue(now, &ask, asker)
+            .expect("pieces have at most 64 bytes, and gets at most 16 words");
+        match step {
+            TransferStep::Open => {
+                active.stage = Stage::Announced;
+                requester.counters.sends_retried += u64::from(active.attempts > 0);
+                active.attempts += 1;
+            }
+            TransferStep::Chunk => active.next += u64::from(piece.landing.take),
+            TransferStep::End => active.stage = Stage::Ended,
+        }
+        active.outstanding += 1;
+        self.targets.sent(target);
+        let has_left = match active.stage {
+            Stage::Streaming => active.left() == 0,
+            Stage::Announced => true,
+            _ => false,
+        };
+        if has_left {
+            self.leave_channel(slot);
+        }
+        true
+    }
+
+    /// A transfer that has left its channel has nothing to send.
+    fn take_out(&mut self, slot: u8) {
+        self.taken.retain(|&taken| taken != slot);
+        self.parked.retain(|&parked| parked != slot);
+    }
+
+    /// The transfer has nothing left to send that its channel would have to wait for.
+    fn leave_channel(&mut self, slot: u8) {
+        let channel = usize::from(self.slots.get(slot).channel);
+        let sending = &mut self.channels[channel].sending;
+        if *sending == Some(slot) {
+            *sending = None;
+        }
+    }
+
+    /// Takes the end of a packet; `data` is what its response brought.
+    pub(crate) fn answered(
+        &mut self,
+        now: Time,
+        slot: u8,
+        step: TransferStep,
+        pending: &Pending,
+        answer: Result<&[u8], Failure>,
+        transactions: &mut Transactions,
+    ) {
+        let (first_wait, most) = (self.first_wait, self.attempts);
+        let target = self.slots.target(slot);
+        let timed_out = answer == Err(Failure::TimedOut);
+        let silence = self
+            .targets
+            .answered(now, target, pending.posted, timed_out);
+        if !self.parked.is_empty() {
+            let slots = &self.slots;
+            let has_room = |&mut parked: &mut u8| slots.target(parked) == target;
+            self.taken.extend(self.parked.extract_if(.., has_room));
+        }
+        let active = self.slots.get(slot);
+        active.outstanding -= 1;
+        match (step, answer) {
+            (TransferStep::Open, Ok(data)) => active.accepted(pending, data),
+            (TransferStep::Open, Err(Failure::Refused(Status::NotReady | Status::Busy))) => {
+                active.refused(now, first_wait, most, answer)
+            }
+            (TransferStep::Chunk | TransferStep::End, Ok(_)) => {
+                active.acknowledged += u64::from(pending.landing.take);
+            }
+            (_, Err(failure)) => {
+                active.failure.get_or_insert(failure);
+            }
+        }
+        if step == TransferStep::Open && active.failure.is_some() {
+            match answer {
+                // There is nobody to tell: the target has not taken it, or gives up by itself.
+                Err(_) => active.stage = Stage::Ended,
+                // All of it is there, although its source has given it up.
+                Ok(_) if active.left() == 0 => active.failure = None,
+                Ok(_) => {}
+            }
+        }
+        match active.stage {
+            Stage::Streaming if step == TransferStep::Open && active.left() > 0 => {
+                self.taken.push_back(slot);
+            }
+            Stage::Announcing(_) => self.waiting.push(slot),
+            _ => {}
+        }
+        self.proceed(slot, transactions);
+        if let Some(silence) = silence {
+            self.fail_silent(target, silence, transactions);
+        }
+    }
+
+    /// Goes to the next stage, or ends the transfer, when nothing is outstanding and nothing left.
+    fn proceed(&mut self, slot: u8, transactions: &mut Transactions) {
+        let active = self.slots.get(slot);
+        if active.is_untaken && active.stage >= Stage::Streaming {
+            active.is_untaken = false;
+            self.untaken_of[active.what.owner.index()] -= 1;
+        }
+        if active.outstanding > 0 {
+            return;
+        }
+        if active.stage == Stage::Streaming {
+            if active.failure.is_none() && active.left() > 0 {
+                return;
+            }
+            if active.has_ending() {
+                active.stage = Stage::Ending;
+                self.ending.push_back(slot);
+            } else {
+                active.stage = Stage::Ended;
+            }
+            self.leave_channel(slot);
+            self.take_out(slot);
+        }
+        let active = *self.slots.get(slot);
+        if active.stage == Stage::Ended {
+            self.leave_channel(slot);
+            transactions.release(active.ssid);
+            self.sends -= usize::from(active.what.is_send());
+            self.ended.push_back(TransferEnded {
+                owner: active.what.owner,
+                transfer: active.what.transfer,
+                channel: active.channel,
+                queued: active.what.queued,
+                bytes: active.acknowledged,
+                failure: active.failure,
+                unsent: false,
+            });
+            self.slots.remove(slot);
+            self.targets.ended(active.what.target);
+            self.targets.leave(active.what.target);
+            self.open.remove(&active.what.serial);
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! The driver of collective runs: joins one operation after the other and verifies each result.
+
+use super::engine::Ended;
+use super::message::CollectiveFailure;
+use super::{Contribution, Join};
+use phitwire::nic::latency::LatencyRecorder;
+use phitwire::nic::traffic_report::RunPhase;
+use phitwire::nic::{CollectiveReport, CollectiveSpec, Operand};
+use phitwire::time::{Duration, Time};
+
+/// The communicator of all runs.
+pub(super) const RUN_KEY: u16 = 0xce11;
+
+/// A run at one participant.
+#[derive(Debug)]
+pub(super) struct Driver {
+    spec: CollectiveSpec,
+    rank: u32,
+    phase: RunPhase,
+    /// Whether the operation of this iteration is joined.
+    joined: bool,
+    iteration: u64,
+    stopping: bool,
+    began: Time,
+    last: Time,
+    counts: CollectiveReport,
+    latency: LatencyRecorder,
+}
+
+impl Driver {
+    /// The run of `spec`, which is valid, at `rank`.
+    pub(super) fn new(spec: CollectiveSpec, rank: u32, now: Time) -> Self {
+        let counts = CollectiveReport {
+            run: spec.run,
+            participants: spec.nics.len() as u32,
+            reported: 1,
+            ..CollectiveReport::default()
+        };
+        Self {
+            spec,
+            rank,
+            phase: RunPhase::Running,
+            joined: false,
+            iteration: 0,
+            stopping: false,
+            began: now,
+            last: now,
+            counts,
+            latency: LatencyRecorder::new(),
+        }
+    }
+
+    /// See [`Node::stood_still`](phitwire::node::Node::stood_still).
+    pub(super) fn stood_still(&mut self, now: Time, span: Duration) {
+        self.latency.stood_still(now, span);
+    }
+
+    pub(super) fn run(&self) -> u32 {
+        self.spec.run
+    }
+
+    pub(super) fn engine(&self) -> usize {
+        self.spec.engine.into()
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        self.phase == RunPhase::Done
+    }
+
+    /// Lets the run end, at all participants, after the next operation that this one joins; true if
+    /// it was to before.
+    pub(super) fn stop(&mut self) -> bool {
+        core::mem::replace(&mut self.stopping, true)
+    }
+
+    /// When the next operation is to be joined: at once, if it is not joined.
+    pub(super) fn due(&self) -> Option<Time> {
+        (self.phase == RunPhase::Running && !self.joined).then_some(self.last)
+    }
+
+    /// The next operation, which the caller joins.
+    pub(super) fn next(&mut self, now: Time) -> Join {
+        let Self {
+            spec, iteration, ..
+        } = &*self;
+        let counted = spec.count != 0 && iteration + 1 >= spec.count;
+        let over = self.began + Duration::from_ns(spec.duration_ns);
+        let mark = self.stopping || counted || spec.duration_ns != 0 && now >= over;
+        let operand = spec.operand(self.rank, *iteration);
+        self.joined = true;
+        Join {
+            collective: self.spec.op,
+            contribution: Contribution::Word(operand),
+            into: None,
+            mark,
+            user: 0,
+        }
+    }
+
+    /// The end of the operation that was joined.
+    pub(super) fn ended(&mut self, now: Time, ended: &Ended) {
+        self.joined = false;
+        self.last = now;
+        match ended.outcome {
+            Ok(result) => self.verify(now, ended, result),
+            Err(failure) => self.fail(failure),
+        }
+        if ended.mark {
+            self.phase = RunPhase::Draining;
+        }
+    }
+
+    fn verify(&mut self, now: Time, ended: &Ended, result: Operand) {
+        self.latency.record_span(ended.joined.at, now);
+        let right = u64::from(ended.sequence) == self.iteration & u64::from(u32::MAX)
+            && result == self.spec.result(self.iteration);
+        self.counts.wrong += u64::from(!right);
+        self.counts.iterations += 1;
+        self.iteration += 1;
+    }
+
+    /// The run is over: its tree has failed, or its participants do not fit together.
+    pub(super) fn fail(&mut self, failure: CollectiveFailure) {
+        let timed_out = matches!(
+            failure,
+            CollectiveFailure::NoContribution(_)
+                | CollectiveFailure::NoResult(_)
+                | CollectiveFailure::Unreachable(_)
+                | CollectiveFailure::NotReady(_)
+        );
+        self.counts.timed_out += u64::from(timed_out);
+        self.counts.failed += u64::from(!timed_out);
+        self.counts.failure = Some(failure.to_string());
+        self.phase = RunPhase::Draining;
+    }
+
+    /// The engine has nothing more to do.
+    pub(super) fn drained(&mut self) {
+        if self.phase == RunPhase::Draining {
+            self.phase = RunPhase::Done;
+        }
+    }
+
+    pub(super) fn report(&self) -> CollectiveReport {
+        CollectiveReport {
+            phase: self.phase,
+            elapsed_ns: self.latency.span(self.began, self.last).as_ns(),
+            latency: self.latency.counts(),
+            ..self.counts.clone()
+        }
+    }
+}

@@ -1,0 +1,482 @@
+//! One virtual collective engine: the operations of one reduction tree, one after the other.
+//!
+//! Operations are numbered from 0 in the order in which they are joined. The engine collects the
+//! contribution of its own node and one of each child; when it has all, it combines them and hands
+//! the result to its parent; what comes back from there ends the operation here and goes to the
+//! children. At the root there is nobody to wait for.
+//!
+//! A request that timed out may have been carried out, so every message is repeated until it is
+//! acknowledged and its receiver knows repetitions by their number: a contribution is taken only
+//! for the operation that is being collected and only if that child's place is empty, a result only
+//! for the operation that waits for it. No participant can be ahead by more than one: it joins the
+//! next operation after the result of this one.
+//!
+//! Contributions are combined in a fixed order, the own one first, then the children's by index,
+//! whatever the order in which they came: sums of floating point numbers depend on the tree only.
+
+use std::collections::VecDeque;
+
+use phitwire_framing::aries::flit::NodeId;
+use phitwire_framing::aries::packet::{Response, Status};
+
+use super::super::completion::Failure;
+use super::super::counters::AriesNicCounters;
+use super::message::{CollectiveFailure, Kind, Message};
+use super::outbox::Outbox;
+use super::tree::Neighbours;
+use phitwire::nic::{Collective, Operand};
+use phitwire::time::Time;
+
+/// Who joined, and is told the result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Joiner {
+    /// A user, with data of its own that the completion repeats.
+    User(u64),
+    /// The driver of collective runs.
+    Driver,
+}
+
+/// How a message was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// The answer, to be sent at once.
+    Answered(Status),
+    /// It is done, and brought something new from this neighbour.
+    News(usize),
+}
+
+/// An operation that the own node has joined.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Joined {
+    pub joiner: Joiner,
+    pub collective: Collective,
+    pub operand: Operand,
+    pub mark: bool,
+    /// Where the result goes in the local memory.
+    pub into: Option<u64>,
+    pub at: Time,
+}
+
+/// An operation that has ended for the own node.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ended {
+    pub joined: Joined,
+    pub engine: u8,
+    pub sequence: u32,
+    pub outcome: Result<Operand, CollectiveFailure>,
+    pub mark: bool,
+}
+
+/// A "done" that a neighbour waits for: the next message to it may say so, or a response does.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Owed {
+    pub answer: Response,
+    /// When it is said by a response.
+    pub due: Time,
+}
+
+/// Where engines leave what they do.
+#[derive(Debug)]
+pub(super) struct Sink {
+    pub now: Time,
+    pub ended: VecDeque<Ended>,
+    pub counters: AriesNicCounters,
+}
+
+impl Default for Sink {
+    fn default() -> Self {
+        Self {
+            now: Time::ZERO,
+            ended: VecDeque::new(),
+            counters: AriesNicCounters::default(),
+        }
+    }
+}
+
+impl Sink {
+    /// The same for what happens at `now`.
+    pub(super) fn at(&mut self, now: Time) -> &mut Self {
+        self.now = now;
+        self
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Engine {
+    index: u8,
+    pub tree: Neighbours,
+    /// Number of the operation being collected, or waiting for its result.
+    sequence: u32,
+    joined: Option<Joined>,
+    /// Contributions to it, by child.
+    shares: Box<[Option<Message>]>,
+    /// The partial result is with the parent.
+    handed_up: bool,
+    /// The tree works no more.
+    broken: Option<CollectiveFailure>,
+    /// By neighbour.
+    outboxes: Box<[Option<Outbox>]>,
+    /// The outboxes with a message that is not sent, as bits.
+    due: u64,
+    /// By neighbour, what its last message waits for.
+    owed: Box<[Option<Owed>]>,
+    /// Canary: lets this many children be missing.
+    #[cfg(test)]
+    pub hasty: usize,
+}
+
+impl Engine {
+    pub(super) fn new(index: u8, tree: Neighbours) -> Self {
+        Self {
+            index,
+            sequence: 0,
+            joined: None,
+            shares: vec![None; tree.children()].into(),
+            handed_up: false,
+            broken: None,
+            outboxes: vec![None; tree.len()].into(),
+            due: 0,
+            owed: vec![None; tree.len()].into(),
+            #[cfg(test)]
+            hasty: 0,
+            tree,
+        }
+    }
+
+    /// Whether nothing would be lost with it: no operation is joined, and all results have arrived.
+    /// A broken engine has nothing to lose.
+    pub(super) fn is_idle(&self) -> bool {
+        self.broken.is_some() || self.has_told_all()
+    }
+
+    /// Whether nothing is joined, and nobody has still to be told of a result or of a failure.
+    pub(super) fn has_told_all(&self) -> bool {
+        self.joined.is_none() && self.outboxes.iter().all(Option::is_none)
+    }
+
+    pub(super) fn broken(&self) -> Option<CollectiveFailure> {
+        self.broken
+    }
+
+    pub(super) fn is_joined(&self) -> bool {
+        self.joined.is_some()
+    }
+
+    /// Joins the next operation. Nothing is joined, and the engine is not broken.
+    pub(super) fn join(&mut self, joined: Joined, sink: &mut Sink) -> u32 {
+        debug_assert!(self.joined.is_none() && self.broken.is_none());
+        let sequence = self.sequence;
+        self.joined = Some(joined);
+        self.progress(sink);
+        sequence
+    }
+
+    /// Takes a message of another node. The answer may wait if it brought something new: see
+    /// [`owe`](Self::owe).
+    pub(super) fn handle(&mut self, source: NodeId, message: &Message, sink: &mut Sink) -> Taken {
+        let parent = self.tree.parent();
+        let from = match (self.tree.index_of(source), message.kind) {
+            (Some(from), Kind::Contribution) if Some(from) != parent => from,
+            (Some(from), Kind::Result) if Some(from) == parent => from,
+            (Some(from), Kind::Abort) => from,
+            _ => {
+                sink.counters.collective_strangers += 1;
+                return Taken::Answered(Status::Unsupported);
+            }
+        };
+        if let (Kind::Abort, Err(failure)) = (message.kind, message.outcome) {
+            self.break_off(failure, Some(from), sink);
+            return Taken::Answered(Status::Done);
+        }
+        if let Some(failure) = self.broken {
+            // It does not know yet, or its knowing has not been acknowledged.
+            self.tell_broken(from, failure, sink.now);
+            return Taken::Answered(Status::Done);
+        }
+        let ahead = message.sequence.wrapping_sub(self.sequence).cast_signed();
+        match message.kind {
+            _ if ahead < 0 => {
+                sink.counters.collective_duplicates += 1;
+                Taken::Answered(Status::Done)
+            }
+            // Its sender is one operation further than it can be: it asks again.
+            _ if ahead > 0 => Taken::Answered(Status::Busy),
+            Kind::Contribution => self.contribute(from, *message, sink),
+            _ if self.handed_up => {
+                sink.counters.collective_results += 1;
+                self.finish(message, sink);
+                Taken::News(from)
+            }
+            // A result of what has not been handed up.
+            _ => {
+                sink.counters.collective_strangers += 1;
+                Taken::Answered(Status::Unsupported)
+            }
+        }
+    }
+
+    fn contribute(&mut self, child: usize, share: Message, sink: &mut Sink) -> Taken {
+        if self.shares[child].is_some() {
+            sink.counters.collective_duplicates += 1;
+            return Taken::Answered(Status::Done);
+        }
+        sink.counters.collective_contributions += 1;
+        self.shares[child] = Some(share);
+        // A contributor to this operation has the result of the one before.
+        self.clear(child);
+        self.progress(sink);
+        Taken::News(child)
+    }
+
+    /// Keeps the answer to what [`handle`](Self::handle) took from `neighbour` until the next
+    /// message to it, or until it is due; answers what was kept before and is to be said now.
+    ///
+    /// In a run of operations there always is a next message: the result answers the contribution,
+    /// the next contribution the result.
+    pub(super) fn owe(&mut self, neighbour: usize, owed: Owed) -> Option<Owed> {
+        self.owed[neighbour].replace(owed)
+    }
+
+    /// What the next message to `neighbour` says beside its own, which is said with it.
+    pub(super) fn settle(&mut self, neighbour: usize) -> Option<Owed> {
+        self.owed[neighbour].take()
+    }
+
+    /// An answer that has waited long enough.
+    pub(super) fn overdue(&mut self, now: Time) -> Option<Owed> {
+        let is_due = |owed: &mut Owed| owed.due <= now;
+        self.owed.iter_mut().find_map(|owed| owed.take_if(is_due))
+    }
+
+    /// Gives all answers up that wait, for somebody else to say them.
+    pub(super) fn all_owed(&mut self) -> impl Iterator<Item = Owed> {
+        self.owed.iter_mut().filter_map(Option::take)
+    }
+
+    /// Whether every child has contributed.
+    #[cfg(not(test))]
+    fn is_complete(&self) -> bool {
+        self.shares.iter().all(Option::is_some)
+    }
+
+    /// Whether every child has contributed, or enough of them for a hasty engine.
+    #[cfg(test)]
+    fn is_complete(&self) -> bool {
+        self.shares.iter().filter(|share| share.is_none()).count() <= self.hasty
+    }
+
+    /// Combines when everything is there.
+    fn progress(&mut self, sink: &mut Sink) {
+        let Some(joined) = &self.joined else {
+            return;
+        };
+        if self.handed_up || !self.is_complete() {
+            return;
+        }
+        let own = Message {
+            kind: Kind::Contribution,
+            sequence: self.sequence,
+            collective: joined.collective,
+            outcome: Ok(joined.operand),
+            mark: joined.mark,
+        };
+        let all = self.shares.iter().flatten().fold(own, Message::with);
+        match self.tree.parent() {
+            Some(parent) => {
+                self.handed_up = true;
+                self.post(parent, all, sink.now);
+            }
+            None => self.finish(&all, sink),
+        }
+    }
+
+    /// Ends the operation with its result.
+    fn finish(&mut self, result: &Message, sink: &mut Sink) {
+        let result = Message {
+            kind: Kind::Result,
+            ..*result
+        };
+        if let Some(parent) = self.tree.parent() {
+            self.clear(parent);
+        }
+        for child in 0..self.tree.children() {
+            self.post(child, result, sink.now);
+        }
+        let agreed = |joined: &Joined| match result.outcome {
+            Ok(_) if joined.collective != result.collective => Err(CollectiveFailure::Mismatch),
+            outcome => outcome,
+        };
+        let outcome = self.joined.as_ref().map_or(result.outcome, agreed);
+        self.end(outcome, result.mark, sink);
+        self.sequence = self.sequence.wrapping_add(1);
+        self.shares.fill(None);
+        self.handed_up = false;
+    }
+
+    fn end(&mut self, outcome: Result<Operand, CollectiveFailure>, mark: bool, sink: &mut Sink) {
+        let Some(joined) = self.joined.take() else {
+            return;
+        };
+        sink.counters.collectives_done += u64::from(outcome.is_ok());
+        sink.counters.collectives_failed += u64::from(outcome.is_err());
+        sink.ended.push_back(Ended {
+            joined,
+            engine: self.index,
+            sequence: self.sequence,
+            outcome,
+            mark,
+        });
+    }
+
+    /// Gives the tree up and tells all neighbours but `from`, who told it.
+    pub(super) fn break_off(
+        &mut self,
+        failure: CollectiveFailure,
+        from: Option<usize>,
+        sink: &mut Sink,
+    ) {
+        if self.broken.is_some() {
+            if let Some(from) = from {
+                // No need to tell it any more.
+                self.clear(from);
+            }
+            return;
+        }
+        sink.counters.collective_breaks += 1;
+        self.broken = Some(failure);
+        self.end(Err(failure), false, sink);
+        for neighbour in 0..self.tree.len() {
+            self.clear(neighbour);
+            if Some(neighbour) != from {
+                self.tell_broken(neighbour, failure, sink.now);
+            }
+        }
+    }
+
+    fn tell_broken(&mut self, neighbour: usize, failure: CollectiveFailure, now: Time) {
+        if self.outboxes[neighbour].is_some() {
+            return;
+        }
+        let abort = Message {
+            kind: Kind::Abort,
+            sequence: self.sequence,
+            collective: Collective::Barrier,
+            outcome: Err(failure),
+            mark: false,
+        };
+        self.post(neighbour, abort, now);
+    }
+
+    fn post(&mut self, neighbour: usize, message: Message, now: Time) {
+        self.outboxes[neighbour] = Some(Outbox::new(now, message));
+        self.due |= 1 << neighbour;
+    }
+
+    fn clear(&mut self, neighbour: usize) {
+        self.outboxes[neighbour] = None;
+        self.due &= !(1 << neighbour);
+    }
+
+    /// The neighbours with a message that is not sent.
+    fn waiting(&self) -> impl Iterator<Item = usize> + use<> {
+        let mut due = self.due;
+        core::iter::from_fn(move || {
+            let neighbour = (due != 0).then(|| due.trailing_zeros() as usize)?;
+            due &= due - 1;
+            Some(neighbour)
+        })
+    }
+
+    /// A message that is due.
+    pub(super) fn next_message(&self, now: Time) -> Option<(usize, &Message)> {
+        self.waiting().find_map(|neighbour| {
+            let outbox = self.outboxes[neighbour].as_ref()?;
+            let is_due = outbox.due().is_some_and(|at| at <= now);
+            is_due.then_some((neighbour, &outbox.message))
+        })
+    }
+
+    /// The message of [`next_message`](Self::next_message) is on its way under `number`.
+    pub(super) fn sent(&mut self, neighbour: usize, number: u32) {
+        if let Some(outbox) = &mut self.outboxes[neighbour] {
+            outbox.sent(number);
+            self.due &= !(1 << neighbour);
+        }
+    }
+
+    /// The end of the request that was sent to a neighbour under `number`.
+    pub(super) fn answered(
+        &mut self,
+        neighbour: usize,
+        number: u32,
+        failure: Option<Failure>,
+        sink: &mut Sink,
+    ) {
+        let Some(outbox) = self.outboxes.get_mut(neighbour).and_then(Option::as_mut) else {
+            return;
+        };
+        if !outbox.is_sent_as(number) {
+            return;
+        }
+        let not_ready = match failure {
+            None => return self.clear(neighbour),
+            Some(Failure::Refused(Status::Busy | Status::NotReady)) => true,
+            Some(Failure::Refused(Status::BadCrc | Status::Poisoned)) => false,
+            Some(Failure::Refused(status)) => {
+                self.clear(neighbour);
+                let node = self.tree.node(neighbour);
+                let failure = CollectiveFailure::Refused(node, status);
+                return self.break_off(failure, Some(neighbour), sink);
+            }
+            Some(_) => false,
+        };
+        if outbox.repeat(sink.now, not_ready, self.tree.patience) {
+            self.due |= 1 << neighbour;
+            sink.counters.collective_retries += 1;
+        } else {
+            let failure = self.silence(neighbour);
+            self.clear(neighbour);
+            self.break_off(failure, Some(neighbour), sink);
+        }
+    }
+
+    /// What a neighbour that has not answered may be accused of.
+    fn silence(&self, neighbour: usize) -> CollectiveFailure {
+        let node = self.tree.node(neighbour);
+        match &self.outboxes[neighbour] {
+            Some(outbox) if outbox.not_ready => CollectiveFailure::NotReady(node),
+            Some(_) => CollectiveFailure::Unreachable(node),
+            None if Some(neighbour) == self.tree.parent() => CollectiveFailure::NoResult(node),
+            None => CollectiveFailure::NoContribution(node),
+        }
+    }
+
+    /// Gives up when the others did not come in time.
+    pub(super) fn expire(&mut self, sink: &mut Sink) {
+        if self.patience_ends().is_none_or(|end| end > sink.now) {
+            return;
+        }
+        let missing = self.shares.iter().position(Option::is_none);
+        let Some(neighbour) = missing.or(self.tree.parent()) else {
+            unreachable!("the root waits for nobody but children");
+        };
+        self.break_off(self.silence(neighbour), None, sink);
+    }
+
+    fn patience_ends(&self) -> Option<Time> {
+        Some(self.joined.as_ref()?.at + self.tree.patience)
+    }
+
+    /// When something is to be sent or given up, if `can_send`.
+    pub(super) fn next_deadline(&self, can_send: bool) -> Option<Time> {
+        let answers = self.owed.iter().flatten().map(|owed| owed.due);
+        let mut next = self.patience_ends().into_iter().chain(answers).min();
+        if can_send {
+            let due = self.waiting();
+            let times = due.filter_map(|neighbour| self.outboxes[neighbour].as_ref()?.due());
+            next = times.chain(next).min();
+        }
+        next
+    }
+}

@@ -1,0 +1,599 @@
+//! What stands behind command class 7: the collective engine.
+//!
+//! White paper, "Reductions and Barriers": every network interface has four virtual collective
+//! engines, each with its own reduction tree of branching up to 32. A node joins an operation with
+//! its contribution; from then on the network interfaces do everything, and no processor is needed
+//! until the result is in each memory and each completion queue. One operation may be pending on an
+//! engine.
+
+mod driver;
+mod engine;
+mod layout;
+mod message;
+mod outbox;
+mod run;
+mod tree;
+
+#[cfg(test)]
+mod engine_tests;
+#[cfg(test)]
+mod failure_tests;
+#[cfg(test)]
+mod message_tests;
+#[cfg(test)]
+mod run_tests;
+#[cfg(test)]
+mod test_net;
+
+use std::collections::VecDeque;
+
+use phitwire_framing::aries::flit::{NodeId, Routing};
+use phitwire_framing::aries::packet::{Command, Request, Response, Status};
+use thiserror::Error;
+
+pub use message::CollectiveFailure;
+pub use tree::{CollectiveTree, TreeError, TreePosition};
+
+use super::amo_cache::CachedMemory;
+use super::completion::Failure;
+use super::counters::AriesNicCounters;
+use super::outstanding::{Asker, Landing, PacketId, RequestName, Share};
+use super::requester::{Ask, Requester};
+use super::virtual_node::Target;
+use driver::Driver;
+pub(crate) use engine::Joiner;
+use engine::{Ended, Engine, Joined, Owed, Sink, Taken};
+use message::{Kind, Message};
+use phitwire::nic::{Collective, ENGINES, MAX_BRANCHING, Operand};
+use phitwire::time::{Duration, Time};
+use tree::Neighbours;
+
+/// Completions that may be due or wait to be fetched.
+const MAX_COMPLETIONS: usize = 1024;
+/// Operations of a run that are joined before others have their turn; only those of a single
+/// participant end at once.
+const RUN_TURNS: usize = 16;
+
+// A request's number: which engine and which neighbour sent it, and a serial number, so that the
+// answer to a message that has been replaced settles nothing.
+const ENGINE_SHIFT: u32 = 30;
+const NEIGHBOUR_SHIFT: u32 = 24;
+const NEIGHBOUR_MASK: u32 = (1 << (ENGINE_SHIFT - NEIGHBOUR_SHIFT)) - 1;
+const SERIAL_MASK: u32 = (1 << NEIGHBOUR_SHIFT) - 1;
+
+const _: () = assert!(ENGINES == 1 << (32 - ENGINE_SHIFT));
+const _: () = assert!(MAX_BRANCHING < NEIGHBOUR_MASK as usize);
+
+/// A participant's part in a collective operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Join {
+    /// The operation: the same at all participants.
+    pub collective: Collective,
+    /// The contribution.
+    pub contribution: Contribution,
+    /// Where the result goes in the local memory, besides the completion. See
+    /// [`Collective::memory_bytes`].
+    pub into: Option<u64>,
+    /// A bit beside the word, whatever the operation: the completion has the or of everybody's.
+    pub mark: bool,
+    /// What the completion repeats.
+    pub user: u64,
+}
+
+/// Where a contribution is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Contribution {
+    /// Here. Of no meaning in a barrier.
+    Word(Operand),
+    /// At this address of the local memory, read when the operation is joined. See
+    /// [`Collective::memory_bytes`].
+    Memory(u64),
+}
+
+/// Why an operation was not joined.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum JoinError {
+    /// There is no such engine, or it has no tree.
+    #[error("collective engine {0} has no tree")]
+    NoTree(usize),
+    /// An operation is pending on the engine.
+    #[error("an operation is pending on the collective engine")]
+    Pending,
+    /// Bits of floating point numbers have no logic.
+    #[error("there is no operation {0}")]
+    Operation(Collective),
+    /// The tree has failed; it must be set up again everywhere.
+    #[error("the tree has failed: {0}")]
+    Broken(CollectiveFailure),
+    /// A local address is outside the memory.
+    #[error("local address {0:#x} is outside the memory")]
+    LocalBounds(u64),
+    /// No room for another completion.
+    #[error("the completion queue is full")]
+    CompletionQueueFull,
+    /// A run of the driver has the engine.
+    #[error("a collective run has the engine")]
+    Driven,
+}
+
+/// The end of a collective operation at this participant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CollectiveCompletion {
+    /// The value given by the caller that joined.
+    pub user: u64,
+    /// The engine, 0 to 3.
+    pub engine: u8,
+    /// The operation's number on the engine since its tree was set up, the same at all
+    /// participants.
+    pub sequence: u32,
+    /// What was joined.
+    pub collective: Collective,
+    /// When it was joined.
+    pub joined: Time,
+    /// When the result was here.
+    pub completed: Time,
+    /// Whether any participant set its mark.
+    pub mark: bool,
+    /// The result, or why there is none.
+    pub outcome: Result<Operand, CollectiveFailure>,
+}
+
+/// Takes the control requests of other nodes and sends its own, without any processor: nothing here
+/// is called by a user but setting up and joining.
+#[derive(Debug)]
+pub(crate) struct CollectiveUnit {
+    own: NodeId,
+    engines: [Option<Box<Engine>>; ENGINES],
+    /// Among what engines have done: operations that have ended, whose results are to be written.
+    sink: Sink,
+    completions: VecDeque<CollectiveCompletion>,
+    /// Operations of users that are joined or wait to be fetched.
+    due: usize,
+    serial: u32,
+    /// The requester had no room: whatever makes room wakes us.
+    stalled: bool,
+    driver: Option<Driver>,
+    /// Engines whose users have gone: each is free when its neighbours have its results.
+    left: [bool; ENGINES],
+    /// How long an answer waits for a message that says it as well; zero: not at all.
+    answer_wait: Duration,
+    /// Of the message that was served last: who may be told later that it is done, by engine and
+    /// neighbour, and the request of our own that it answered.
+    news: Option<(usize, usize)>,
+    answered: Option<RequestName>,
+    /// Answers that no engine keeps any more.
+    overdue: VecDeque<Owed>,
+}
+
+impl CollectiveUnit {
+    /// The unit of the network interface at `own`. With an `answer_wait`, what a neighbour sent is
+    /// answered by the next message to it, if there is one within that time.
+    pub(crate) fn new(own: NodeId, answer_wait: Duration) -> Self {
+        Self {
+            own,
+            engines: Default::default(),
+            sink: Sink::default(),
+            completions: VecDeque::new(),
+            due: 0,
+            serial: 0,
+            stalled: false,
+            driver: None,
+            left: [false; ENGINES],
+            answer_wait,
+            news: None,
+            answered: None,
+            overdue: VecDeque::new(),
+        }
+    }
+
+    /// What the unit has counted.
+    pub(crate) fn counters(&self) -> &AriesNicCounters {
+        &self.sink.counters
+    }
+
+    /// Sets up a tree.
+    ///
+    /// # Errors
+    /// See [`TreeError`].
+    pub(crate) fn configure(
+        &mut self,
+        engine: usize,
+        tree: &CollectiveTree,
+        resolve: impl Fn(Target) -> Option<NodeId>,
+    ) -> Result<(), TreeError> {
+        let (own, slot) = (self.own, self.idle_slot(engine)?);
+        let tree = Neighbours::new(tree, own, resolve)?;
+        let before = slot.replace(Box::new(Engine::new(engine as u8, tree)));
+        self.answer_all_of(before);
+        self.left[engine] = false;
+        Ok(())
+    }
+
+    /// Takes a tree away.
+    ///
+    /// # Errors
+    /// [`TreeError::Engine`], [`TreeError::Busy`].
+    pub(crate) fn release(&mut self, engine: usize) -> Result<(), TreeError> {
+        let before = self.idle_slot(engine)?.take();
+        self.answer_all_of(before);
+        Ok(())
+    }
+
+    /// What an engine that is taken away has not answered is answered now.
+    fn answer_all_of(&mut self, engine: Option<Box<Engine>>) {
+        let mut engine = engine;
+        let owed = engine.iter_mut().flat_map(|engine| engine.all_owed());
+        self.overdue.extend(owed);
+    }
+
+    /// The place of a tree that has nothing to do, or of none.
+    fn idle_slot(&mut self, engine: usize) -> Result<&mut Option<Box<Engine>>, TreeError> {
+        let is_driven = self.is_driven(engine);
+        let slot = self.engines.get_mut(engine);
+        let slot = slot.ok_or(TreeError::Engine(engine))?;
+        if is_driven || slot.as_ref().is_some_and(|engine| !engine.is_idle()) {
+            return Err(TreeError::Busy);
+        }
+        Ok(slot)
+    }
+
+    /// Whether the engine has no tree, or nothing to do.
+    pub(crate) fn is_idle(&self, engine: usize) -> bool {
+        let engine = self.engines.get(engine).and_then(Option::as_ref);
+        engine.is_none_or(|engine| engine.is_idle())
+    }
+
+    /// Whether an operation of the engine has been joined here and is not over.
+    pub(crate) fn is_joined(&self, engine: usize) -> bool {
+        let engine = self.engines.get(engine).and_then(Option::as_ref);
+        engine.is_some_and(|engine| engine.is_joined())
+    }
+
+    /// Lets the tree fail at everybody who can be reached.
+    pub(crate) fn stop(&mut self, now: Time, engine: usize) {
+        let Some(Some(found)) = self.engines.get_mut(engine) else {
+            return;
+        };
+        let sink = self.sink.at(now);
+        found.break_off(CollectiveFailure::Stopped(self.own), None, sink);
+    }
+
+    /// Joins the next operation on an engine and answers its number.
+    ///
+    /// # Errors
+    /// See [`JoinError`].
+    pub(crate) fn join(
+        &mut self,
+        now: Time,
+        engine: usize,
+        joiner: Joiner,
+        join: &Join,
+        memory: &mut CachedMemory,
+    ) -> Result<u32, JoinError> {
+        if joiner != Joiner::Driver && self.is_driven(engine) {
+            return Err(JoinError::Driven);
+        }
+        let found = self.engines.get_mut(engine).and_then(Option::as_mut);
+        let found = found.ok_or(JoinError::NoTree(engine))?;
+        if !join.collective.is_valid() {
+            return Err(JoinError::Operation(join.collective));
+        }
+        if let Some(failure) = found.broken() {
+            return Err(JoinError::Broken(failure));
+        }
+        if found.is_joined() {
+            return Err(JoinError::Pending);
+        }
+        if self.due >= MAX_COMPLETIONS && joiner != Joiner::Driver {
+            return Err(JoinError::CompletionQueueFull);
+        }
+        let operand = operand_of(join, joiner, memory)?;
+        self.sink.counters.collectives_joined += 1;
+        self.due += usize::from(joiner != Joiner::Driver);
+        let joined = Joined {
+            joiner,
+            collective: join.collective,
+            operand,
+            mark: join.mark,
+            into: join.into,
+            at: now,
+        };
+        let sink = self.sink.at(now);
+        Ok(found.join(joined, sink))
+    }
+
+    /// The next operation that has ended, oldest first.
+    pub(crate) fn poll_completion(&mut self) -> Option<CollectiveCompletion> {
+        self.poll_completion_of(|_| true)
+    }
+
+    /// The next that has ended of the users for whom `is_its` answers so.
+    pub(crate) fn poll_completion_of(
+        &mut self,
+        is_its: impl Fn(u64) -> bool,
+    ) -> Option<CollectiveCompletion> {
+        let mut all = self.completions.iter();
+        let at = all.position(|completion| is_its(completion.user))?;
+        self.due -= 1;
+        self.completions.remove(at)
+    }
+
+    /// The user of an engine has gone. What is pending fails, at all participants; what has ended
+    /// here still ends for those who have not heard of it. Then the engine is free.
+    pub(crate) fn leave(&mut self, now: Time, engine: usize) {
+        let Some(Some(found)) = self.engines.get_mut(engine) else {
+            return;
+        };
+        if found.is_joined() {
+            self.stop(now, engine);
+        }
+        self.left[engine] = true;
+        self.part();
+    }
+
+    /// Frees the engines that have been left and have nothing to do any more.
+    fn part(&mut self) {
+        for (slot, left) in self.engines.iter_mut().zip(&mut self.left) {
+            let is_over = slot.as_ref().is_none_or(|engine| engine.has_told_all());
+            if *left && is_over {
+                // What it has not answered is answered now.
+                let owed = slot.iter_mut().flat_map(|engine| engine.all_owed());
+                self.overdue.extend(owed);
+                (*slot, *left) = (None, false);
+            }
+        }
+    }
+
+    /// Carries out the control request `code` (0 to 11) with its data and answers how it went. A
+    /// request that cannot be taken now is [`Status::Busy`], one for a tree that is not set up
+    /// [`Status::NotReady`].
+    pub(crate) fn serve(&mut self, now: Time, request: &Request, code: u8, data: &[u8]) -> Status {
+        let Some((epoch, message, answers)) = Message::parse(code, request.address, data) else {
+            return Status::Unsupported;
+        };
+        let Some(slot) = self.engines.get_mut(usize::from(request.mdh)) else {
+            return Status::BadMdh;
+        };
+        let Some(engine) = slot.as_mut().filter(|engine| engine.tree.epoch == epoch) else {
+            if message.kind == Kind::Contribution {
+                return Status::NotReady;
+            }
+            // Only a tree that was here can be sent a result, and whoever took it away had its
+            // results.
+            self.sink.counters.collective_duplicates += 1;
+            return Status::Done;
+        };
+        if engine.tree.key != request.key {
+            self.sink.counters.collective_strangers += 1;
+            return Status::BadKey;
+        }
+        let sink = self.sink.at(now);
+        match engine.handle(request.source, &message, sink) {
+            Taken::Answered(status) => {
+                // Whoever is not a neighbour has nothing to answer either.
+                self.answered = answers.filter(|_| status != Status::Unsupported);
+                status
+            }
+            Taken::News(neighbour) => {
+                self.answered = answers;
+                self.news = Some((request.mdh.into(), neighbour));
+                Status::Done
+            }
+        }
+    }
+
+    /// Whether `answer`, to the message that was [served](Self::serve) last, may wait: then it is
+    /// seen to here.
+    pub(crate) fn keeps(&mut self, now: Time, answer: &Response) -> bool {
+        let Some((engine, neighbour)) = self.news.take() else {
+            return false;
+        };
+        if self.answer_wait == Duration::ZERO {
+            return false;
+        }
+        let Some(engine) = &mut self.engines[engine] else {
+            return false;
+        };
+        let owed = Owed {
+            answer: *answer,
+            due: now + self.answer_wait,
+        };
+        self.overdue.extend(engine.owe(neighbour, owed));
+        true
+    }
+
+    /// The request of this network interface that the message served last has answered.
+    #[inline]
+    pub(crate) fn take_answered(&mut self) -> Option<RequestName> {
+        self.answered.take()
+    }
+
+    /// A response that no message has said in time.
+    pub(crate) fn next_answer(&mut self, now: Time) -> Option<Response> {
+        if self.is_unused() {
+            return None;
+        }
+        let owed = self.overdue.pop_front().or_else(|| {
+            let mut engines = self.engines.iter_mut().flatten();
+            engines.find_map(|engine| engine.overdue(now))
+        })?;
+        self.sink.counters.collective_answers += 1;
+        Some(owed.answer)
+    }
+
+    /// The end of a request that it issued for [`Asker::Collective`](super::outstanding::Asker)
+    /// `.0`.
+    pub(crate) fn answered(&mut self, now: Time, number: u32, failure: Option<Failure>) {
+        let neighbour = number >> NEIGHBOUR_SHIFT & NEIGHBOUR_MASK;
+        let Some(engine) = &mut self.engines[(number >> ENGINE_SHIFT) as usize] else {
+            return;
+        };
+        let sink = self.sink.at(now);
+        engine.answered(neighbour as usize, number, failure, sink);
+    }
+
+    /// Whether [`issue`](Self::issue) has nothing to look at: most network interfaces never have a
+    /// tree.
+    #[inline]
+    fn is_unused(&self) -> bool {
+        self.engines.iter().all(Option::is_none)
+            && self.driver.is_none()
+            && self.sink.ended.is_empty()
+            && self.overdue.is_empty()
+            && !self.stalled
+    }
+
+    /// Sends what it has to send while the requester has room (reserve included), and writes
+    /// results to the memory.
+    pub(crate) fn issue(
+        &mut self,
+        now: Time,
+        requester: &mut Requester,
+        memory: &mut CachedMemory,
+    ) {
+        if self.is_unused() {
+            return;
+        }
+        let sink = self.sink.at(now);
+        for engine in self.engines.iter_mut().flatten() {
+            engine.expire(sink);
+        }
+        self.part();
+        self.complete_all(now, memory);
+        for _ in 0..RUN_TURNS {
+            if !self.drive(now, memory) {
+                break;
+            }
+            self.complete_all(now, memory);
+        }
+        self.send(now, requester);
+    }
+
+    fn complete_all(&mut self, now: Time, memory: &mut CachedMemory) {
+        while let Some(ended) = self.sink.ended.pop_front() {
+            self.complete(now, &ended, memory);
+        }
+    }
+
+    fn complete(&mut self, now: Time, ended: &Ended, memory: &mut CachedMemory) {
+        let Joined {
+            joiner,
+            collective,
+            into,
+            at,
+            ..
+        } = ended.joined;
+        if let (Some(into), Ok(operand)) = (into, ended.outcome) {
+            let mut bytes = [0; 16];
+            let len = operand.to_memory(collective, &mut bytes);
+            let written = memory.write(into, &bytes[..len]);
+            debug_assert!(written.is_ok(), "joining checks local addresses");
+        }
+        match joiner {
+            Joiner::User(user) => self.completions.push_back(CollectiveCompletion {
+                user,
+                engine: ended.engine,
+                sequence: ended.sequence,
+                collective,
+                joined: at,
+                completed: now,
+                mark: ended.mark,
+                outcome: ended.outcome,
+            }),
+            Joiner::Driver => {
+                if let Some(driver) = &mut self.driver {
+                    driver.ended(now, ended);
+                }
+            }
+        }
+    }
+
+    fn send(&mut self, now: Time, requester: &mut Requester) {
+        let Self {
+            engines,
+            serial,
+            stalled,
+            ..
+        } = self;
+        *stalled = false;
+        for (index, engine) in engines.iter_mut().enumerate() {
+            let Some(engine) = engine else { continue };
+            while let Some((neighbour, message)) = engine.next_message(now) {
+                let message = *message;
+                if !requester.has_room(Share::Reserve) {
+                    *stalled = true;
+                    return;
+                }
+                *serial = (*serial + 1) & SERIAL_MASK;
+                let number = (index as u32) << ENGINE_SHIFT
+                    | (neighbour as u32) << NEIGHBOUR_SHIFT
+                    | *serial;
+                let owed = engine.settle(neighbour);
+                let answers = owed.map(|owed| name_of(&owed.answer));
+                let (data, bytes) = message.data(engine.tree.epoch, answers);
+                let ask = Ask {
+                    node: engine.tree.node(neighbour),
+                    command: Command::Control {
+                        code: message.kind as u8,
+                    },
+                    handle: index as u16,
+                    key: engine.tree.key,
+                    ssid: 0,
+                    address: message.address(),
+                    routing: Routing::default(),
+                    data: &data[..bytes],
+                    answer_bytes: 0,
+                    landing: Landing::NONE,
+                };
+                requester
+                    .issue(now, &ask, Asker::Collective(number))
+                    .expect("28 bytes of control have a packet");
+                engine.sent(neighbour, number);
+            }
+        }
+    }
+
+    /// When [`issue`](Self::issue) has something to do even if nothing arrives.
+    pub(crate) fn next_deadline(&self) -> Option<Time> {
+        let engines = self.engines.iter().flatten();
+        let deadlines = engines.filter_map(|engine| engine.next_deadline(!self.stalled));
+        let run = self.driver.as_ref().and_then(Driver::due);
+        let overdue = self.overdue.front().map(|owed| owed.due);
+        deadlines.chain(run).chain(overdue).min()
+    }
+}
+
+/// The request that a response answers.
+const fn name_of(answer: &Response) -> RequestName {
+    (PacketId::from_bits(answer.packet_id), answer.echo)
+}
+
+/// What `join` contributes.
+fn operand_of(
+    join: &Join,
+    joiner: Joiner,
+    memory: &mut CachedMemory,
+) -> Result<Operand, JoinError> {
+    let collective = join.collective;
+    let len = collective.memory_bytes();
+    if let Some(into) = join.into {
+        let end = into.checked_add(len as u64);
+        if end.is_none_or(|end| end > memory.memory().size()) {
+            return Err(JoinError::LocalBounds(into));
+        }
+    }
+    let operand = match join.contribution {
+        // Only runs have a use for a barrier's word.
+        Contribution::Word(_) if collective == Collective::Barrier && joiner != Joiner::Driver => {
+            Operand::default()
+        }
+        Contribution::Word(operand) => operand,
+        Contribution::Memory(address) => {
+            let mut bytes = [0; 16];
+            let read = memory.read(address, &mut bytes[..len]);
+            read.map_err(|_| JoinError::LocalBounds(address))?;
+            Operand::from_memory(collective, &bytes[..len])
+        }
+    };
+    Ok(collective.normal(operand))
+}

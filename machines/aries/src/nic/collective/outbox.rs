@@ -1,0 +1,68 @@
+//! A message on its way to a neighbour: repeated until it is acknowledged, or until patience ends.
+
+use super::message::Message;
+use phitwire::time::{Duration, Time};
+
+/// First wait after a neighbour that is not ready; it doubles up to the longest.
+const FIRST_WAIT: Duration = Duration::from_us(20);
+const LONGEST_WAIT: Duration = Duration::from_ms(10);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// To be sent at this time or later.
+    Due(Time),
+    /// Sent under this number, not answered.
+    Sent(u32),
+}
+
+/// One message to one neighbour. There is never need for two: a neighbour that has taken part in
+/// the next operation has the result of the one before.
+#[derive(Clone, Debug)]
+pub(super) struct Outbox {
+    pub message: Message,
+    posted: Time,
+    state: State,
+    wait: Duration,
+    /// The neighbour's last word was that it is not ready.
+    pub not_ready: bool,
+}
+
+impl Outbox {
+    pub(super) fn new(now: Time, message: Message) -> Self {
+        Self {
+            message,
+            posted: now,
+            state: State::Due(now),
+            wait: FIRST_WAIT,
+            not_ready: false,
+        }
+    }
+
+    pub(super) fn due(&self) -> Option<Time> {
+        match self.state {
+            State::Due(at) => Some(at),
+            State::Sent(_) => None,
+        }
+    }
+
+    pub(super) fn sent(&mut self, number: u32) {
+        self.state = State::Sent(number);
+    }
+
+    pub(super) fn is_sent_as(&self, number: u32) -> bool {
+        self.state == State::Sent(number)
+    }
+
+    /// Plans a repetition: at once, or after a wait when the neighbour said that it is not ready.
+    /// False when patience has ended.
+    pub(super) fn repeat(&mut self, now: Time, not_ready: bool, patience: Duration) -> bool {
+        self.not_ready = not_ready;
+        let mut at = now;
+        if not_ready {
+            at += self.wait;
+            self.wait = self.wait.times(2).min(LONGEST_WAIT);
+        }
+        self.state = State::Due(at);
+        now < self.posted + patience
+    }
+}

@@ -1,0 +1,240 @@
+//! Reduction trees: who combines whose contributions.
+
+use phitwire_framing::aries::flit::NodeId;
+use thiserror::Error;
+
+use super::super::virtual_node::Target;
+use phitwire::nic::{DEFAULT_PATIENCE, ENGINES, MAX_BRANCHING};
+use phitwire::time::Duration;
+
+/// A participant's place in a reduction tree, by rank.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TreePosition {
+    /// The rank whom it hands its partial result; `None` for the root.
+    pub parent: Option<u32>,
+    /// The ranks whose partial results it combines, in this order, behind its own contribution.
+    pub children: Vec<u32>,
+}
+
+impl TreePosition {
+    /// The place of `rank` in the tree of `participants` ranks whose nodes have up to `branching`
+    /// children and whose root is `root`: a heap over the ranks counted from the root on. The depth
+    /// is as small as it can be, and every child has a higher distance from the root (modulo
+    /// `participants`) than its parent.
+    ///
+    /// `None` when a rank is not one of the participants, or when the branching is not 1 to
+    /// [`MAX_BRANCHING`].
+    pub fn new(participants: u32, branching: u32, root: u32, rank: u32) -> Option<Self> {
+        let possible = (1..=MAX_BRANCHING as u32).contains(&branching);
+        if !possible || root >= participants || rank >= participants {
+            return None;
+        }
+        let (n, k) = (u64::from(participants), u64::from(branching));
+        let place = (u64::from(rank) + n - u64::from(root)) % n;
+        let rank_at = |place: u64| ((place + u64::from(root)) % n) as u32;
+        let first = place * k + 1;
+        Some(Self {
+            parent: (place > 0).then(|| rank_at((place - 1) / k)),
+            children: (first..(first + k).min(n)).map(rank_at).collect(),
+        })
+    }
+}
+
+/// The part of a reduction tree that one network interface knows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CollectiveTree {
+    /// Whom it hands its partial result; `None` for the root.
+    pub parent: Option<Target>,
+    /// Whose partial results it combines, in this order: up to [`MAX_BRANCHING`].
+    pub children: Vec<Target>,
+    /// The communicator: a wrong key is refused. Everybody in the tree has the same.
+    pub key: u16,
+    /// Which setting up of the tree this is, the same for everybody in it, and another one than any
+    /// before on this engine: packets of an earlier tree may still be on their way.
+    pub epoch: u32,
+    /// How long a message to a neighbour is repeated, and how long a joined operation waits for the
+    /// others, before it fails.
+    pub patience: Duration,
+}
+
+impl CollectiveTree {
+    /// The part of rank `rank` in a tree over `nodes` (in order of rank), with the default
+    /// patience; `None` as for [`TreePosition::new`].
+    pub fn of_rank(
+        nodes: &[Target],
+        branching: u32,
+        root: u32,
+        rank: u32,
+        key: u16,
+        epoch: u32,
+    ) -> Option<Self> {
+        let participants = u32::try_from(nodes.len()).ok()?;
+        let position = TreePosition::new(participants, branching, root, rank)?;
+        let node = |rank: u32| nodes[rank as usize];
+        Some(Self {
+            parent: position.parent.map(node),
+            children: position.children.into_iter().map(node).collect(),
+            key,
+            epoch,
+            patience: DEFAULT_PATIENCE,
+        })
+    }
+}
+
+/// Why an engine did not take a tree.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum TreeError {
+    /// There are engines 0 to 3.
+    #[error("no collective engine {0}: there are {ENGINES}")]
+    Engine(usize),
+    /// Too many children.
+    #[error("{0} children: up to {MAX_BRANCHING} are possible")]
+    Branching(usize),
+    /// The virtual node table has no such entry.
+    #[error("no virtual node {0}")]
+    VirtualNode(u32),
+    /// A node is named twice, or is this one.
+    #[error("node {0:?} is in the tree twice")]
+    Twice(NodeId),
+    /// Nobody can come in no time.
+    #[error("the patience is zero")]
+    Patience,
+    /// An operation is pending here, or a neighbour has not acknowledged its result.
+    #[error("the collective engine is at work")]
+    Busy,
+}
+
+/// A tree whose nodes are known.
+#[derive(Clone, Debug)]
+pub(super) struct Neighbours {
+    /// The children, in their order, and the parent at the end.
+    nodes: Vec<NodeId>,
+    children: usize,
+    pub key: u16,
+    pub epoch: u32,
+    pub patience: Duration,
+}
+
+impl Neighbours {
+    pub(super) fn new(
+        tree: &CollectiveTree,
+        own: NodeId,
+        resolve: impl Fn(Target) -> Option<NodeId>,
+    ) -> Result<Self, TreeError> {
+        let children = tree.children.len();
+        if children > MAX_BRANCHING {
+            return Err(TreeError::Branching(children));
+        }
+        if tree.patience == Duration::ZERO {
+            return Err(TreeError::Patience);
+        }
+        let mut nodes = Vec::with_capacity(children + 1);
+        for &target in tree.children.iter().chain(&tree.parent) {
+            let node = resolve(target).ok_or(match target {
+                Target::Virtual(number) => TreeError::VirtualNode(number),
+                Target::Node(node) => TreeError::Twice(node),
+            })?;
+            if node == own || nodes.contains(&node) {
+                return Err(TreeError::Twice(node));
+            }
+            nodes.push(node);
+        }
+        Ok(Self {
+            nodes,
+            children,
+            key: tree.key,
+            epoch: tree.epoch,
+            patience: tree.patience,
+        })
+    }
+
+    /// Number of neighbours: their indices are children first, then the parent.
+    pub(super) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    pub(super) fn children(&self) -> usize {
+        self.children
+    }
+
+    /// The index of the parent.
+    pub(super) fn parent(&self) -> Option<usize> {
+        (self.nodes.len() > self.children).then_some(self.children)
+    }
+
+    pub(super) fn node(&self, index: usize) -> NodeId {
+        self.nodes[index]
+    }
+
+    pub(super) fn index_of(&self, node: NodeId) -> Option<usize> {
+        self.nodes.iter().position(|&other| other == node)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn position(n: u32, k: u32, root: u32, rank: u32) -> TreePosition {
+        TreePosition::new(n, k, root, rank).unwrap()
+    }
+
+    #[test]
+    fn parents_and_children_agree_and_everybody_reaches_the_root() {
+        for (n, k) in [
+            (1, 1),
+            (2, 1),
+            (7, 2),
+            (33, 32),
+            (34, 32),
+            (100, 3),
+            (1000, 32),
+        ] {
+            for root in [0, n / 2, n - 1] {
+                let mut edges = 0;
+                for rank in 0..n {
+                    let place = position(n, k, root, rank);
+                    assert!(place.children.len() <= k as usize);
+                    assert_eq!(place.parent.is_none(), rank == root);
+                    edges += place.children.len();
+                    for &child in &place.children {
+                        assert_eq!(position(n, k, root, child).parent, Some(rank));
+                    }
+                    let (mut at, mut steps) = (rank, 0);
+                    while let Some(parent) = position(n, k, root, at).parent {
+                        (at, steps) = (parent, steps + 1);
+                        assert!(steps < n, "a cycle");
+                    }
+                    assert_eq!(at, root);
+                }
+                assert_eq!(edges as u32, n - 1);
+            }
+        }
+    }
+
+    #[test]
+    fn a_tree_of_depth_three_and_branching_32_covers_most_systems() {
+        // White paper, "Reductions and Barriers".
+        let covered = 1 + 32 + 32 * 32 + 32 * 32 * 32;
+        let depth = |rank| {
+            let mut place = position(covered, 32, 0, rank);
+            let mut depth = 0;
+            while let Some(parent) = place.parent {
+                place = position(covered, 32, 0, parent);
+                depth += 1;
+            }
+            depth
+        };
+        assert_eq!((depth(covered - 1), depth(32), depth(33)), (3, 1, 2));
+    }
+
+    #[test]
+    fn what_is_no_tree_is_refused() {
+        assert!(TreePosition::new(4, 0, 0, 0).is_none());
+        assert!(TreePosition::new(4, 33, 0, 0).is_none());
+        assert!(TreePosition::new(4, 2, 4, 0).is_none());
+        assert!(TreePosition::new(4, 2, 0, 4).is_none());
+        assert!(TreePosition::new(0, 2, 0, 0).is_none());
+        assert!(TreePosition::new(u32::MAX, 32, u32::MAX - 1, 5).is_some());
+    }
+}

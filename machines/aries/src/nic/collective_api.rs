@@ -1,0 +1,152 @@
+//! Collective operations as a node sees them.
+
+use super::collective::{CollectiveCompletion, CollectiveTree, Join, JoinError, Joiner, TreeError};
+use super::interface::Interface;
+use super::node::AriesNic;
+use phitwire::nic::{CollectiveReport, CollectiveSpec, CollectiveSpecError};
+use phitwire::time::Time;
+
+impl Interface {
+    pub(crate) fn set_up_collective(
+        &mut self,
+        engine: usize,
+        tree: &CollectiveTree,
+    ) -> Result<(), TreeError> {
+        let nodes = &self.virtual_nodes;
+        self.collective
+            .configure(engine, tree, |target| nodes.resolve(target))
+    }
+
+    /// Whether requests are possible in the present period.
+    pub(super) fn may_ask(&mut self, now: Time) -> bool {
+        let slab = &mut self.requester.outstanding.slab;
+        slab.advance(now);
+        slab.is_open()
+    }
+
+    pub(crate) fn join(&mut self, now: Time, engine: usize, join: &Join) -> Result<u32, JoinError> {
+        let memory = &mut self.responder.memory;
+        let joiner = Joiner::User(join.user);
+        let sequence = self.collective.join(now, engine, joiner, join, memory)?;
+        self.advance_collective(now);
+        Ok(sequence)
+    }
+
+    pub(crate) fn stop_collective(&mut self, now: Time, engine: usize) {
+        self.collective.stop(now, engine);
+        self.advance_collective(now);
+    }
+
+    pub(super) fn leave_collective(&mut self, now: Time, engine: usize) {
+        self.collective.leave(now, engine);
+        self.advance_collective(now);
+    }
+
+    pub(crate) fn begin_collectives(
+        &mut self,
+        now: Time,
+        spec: CollectiveSpec,
+    ) -> Result<(), CollectiveSpecError> {
+        self.collective.begin_run(now, spec, &self.virtual_nodes)?;
+        self.advance_collective(now);
+        Ok(())
+    }
+
+    pub(super) fn advance_collective(&mut self, now: Time) {
+        let memory = &mut self.responder.memory;
+        self.collective.issue(now, &mut self.requester, memory);
+    }
+}
+
+/// Collective operations. See [`CollectiveTree`] and [`Join`].
+impl AriesNic {
+    /// Sets up the reduction tree of a collective engine (0 to 3). Operations are numbered from 0
+    /// again.
+    ///
+    /// # Errors
+    /// See [`TreeError`]; the engine is as it was then.
+    pub fn set_up_collective(
+        &mut self,
+        engine: usize,
+        tree: &CollectiveTree,
+    ) -> Result<(), TreeError> {
+        self.interface.set_up_collective(engine, tree)
+    }
+
+    /// Takes the reduction tree of an engine away.
+    ///
+    /// # Errors
+    /// [`TreeError::Engine`]; [`TreeError::Busy`] while an operation is pending or a neighbour has
+    /// not acknowledged its result.
+    pub fn release_collective(&mut self, engine: usize) -> Result<(), TreeError> {
+        self.interface.collective.release(engine)
+    }
+
+    /// Whether nothing is pending on an engine and all results have been acknowledged: whether it
+    /// can be set up anew.
+    pub fn collective_idle(&self, engine: usize) -> bool {
+        self.interface.collective.is_idle(engine)
+    }
+
+    /// Lets the tree of an engine fail, here and at every participant who can be reached: what is
+    /// pending ends with [`CollectiveFailure::Stopped`](super::CollectiveFailure::Stopped), and
+    /// nothing can be joined before the tree is set up again, with another epoch.
+    pub fn stop_collective(&mut self, now: Time, engine: usize) {
+        self.interface.stop_collective(now, engine);
+        self.flush();
+    }
+
+    /// Joins the next operation of an engine and answers its number, which is the same at all
+    /// participants. The end comes by [`poll_collective`](Self::poll_collective), without another
+    /// call.
+    ///
+    /// # Errors
+    /// See [`JoinError`]; nothing was joined then.
+    pub fn join(&mut self, now: Time, engine: usize, join: &Join) -> Result<u32, JoinError> {
+        let sequence = self.interface.join(now, engine, join)?;
+        self.flush();
+        Ok(sequence)
+    }
+
+    /// The next collective operation that has ended here, oldest first.
+    pub fn poll_collective(&mut self) -> Option<CollectiveCompletion> {
+        self.interface.collective.poll_completion()
+    }
+
+    // Runs.
+
+    /// Begins a run of collective operations: sets up its tree and joins one operation after the
+    /// other, each verified. Only one run goes on at a time.
+    ///
+    /// # Errors
+    /// See [`CollectiveSpecError`]. A run can be tried again when the engine is
+    /// [`Busy`](TreeError::Busy): a neighbour may not have acknowledged the last result of the run
+    /// before.
+    pub fn begin_collectives(
+        &mut self,
+        spec: CollectiveSpec,
+        now: Time,
+    ) -> Result<(), CollectiveSpecError> {
+        if self.clients.has_engine(spec.engine) {
+            let error = "a local program has the collective engine";
+            return Err(CollectiveSpecError::Tree(error.to_owned()));
+        }
+        self.interface.begin_collectives(now, spec)?;
+        self.flush();
+        Ok(())
+    }
+
+    /// What has come of the run so far, or came of the last one; `None` before the first.
+    pub fn collective_report(&self) -> Option<CollectiveReport> {
+        self.interface.collective.report()
+    }
+
+    /// Lets the run end at all participants, after the next operation that this one joins. Asked a
+    /// second time, it lets the tree fail, here and at everybody who can be reached: an operation
+    /// that waits for others ends too.
+    pub fn stop_collectives(&mut self, now: Time) {
+        if let Some(engine) = self.interface.collective.stop_run() {
+            self.stop_collective(now, engine);
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! What an Aries network interface is told before it starts.
+
+use phitwire_framing::aries::flit::NodeId;
+use thiserror::Error;
+
+use super::amo_cache::AmoUpdate;
+use super::domain::{Domain, Domains, RegisterError};
+use super::outstanding::MAX_OUTSTANDING;
+use super::virtual_node::VirtualNodes;
+use crate::link::AriesLinkConfig;
+use phitwire::kit::config::{getters, setters};
+use phitwire::nic::memory::{MAX_MEMORY_BYTES, Memory};
+use phitwire::nic::periods::Incarnation;
+use phitwire::time::Duration;
+
+/// Memory comes in cache lines.
+const MEMORY_UNIT: u64 = 64;
+/// Memory when nothing else is said: it is sparse, so its size costs next to nothing.
+const DEFAULT_MEMORY_BYTES: u64 = 1 << 30;
+/// Longer than any link takes to recover from a lost frame, shorter than a person's patience.
+const DEFAULT_REQUEST_TIMEOUT: Duration = Duration::from_ms(2_000);
+/// Events that a completion queue holds: four times what can be outstanding.
+const DEFAULT_COMPLETION_QUEUE: usize = 4 * MAX_OUTSTANDING as usize;
+/// First wait of a send that found no receive; it doubles up to [`super::bte`]'s longest.
+const DEFAULT_SEND_RETRY: Duration = Duration::from_us(50);
+/// With the waits between them, about as long as a request's time-out.
+const DEFAULT_SEND_ATTEMPTS: u32 = 200;
+
+/// Why an [`AriesNicConfig`] was not built.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum AriesNicConfigError {
+    /// More memory than [`MAX_MEMORY_BYTES`], none, or no whole number of cache lines.
+    #[error("{0} bytes of memory: multiples of 64 up to {MAX_MEMORY_BYTES} are possible")]
+    Memory(u64),
+    /// No packet, or more than [`MAX_OUTSTANDING`], may be outstanding.
+    #[error("{0} packets outstanding: 1 to {MAX_OUTSTANDING} are possible")]
+    Outstanding(u32),
+    /// A time-out or wait is zero.
+    #[error("a request needs time: {0} is zero")]
+    ZeroTime(&'static str),
+    /// A completion queue holds nothing.
+    #[error("a completion queue needs room")]
+    CompletionQueue,
+    /// A memory domain cannot be registered.
+    #[error("memory domain {0}: {1}")]
+    Domain(u16, RegisterError),
+}
+
+/// The checked configuration of an Aries network interface. Made by [`AriesNicConfig::builder`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AriesNicConfig {
+    pub(super) name: String,
+    pub(super) node: NodeId,
+    pub(super) link: AriesLinkConfig,
+    pub(super) virtual_nodes: VirtualNodes,
+    pub(super) domains: Vec<(u16, Domain)>,
+    pub(super) memory_bytes: u64,
+    pub(super) max_outstanding: u32,
+    pub(super) request_timeout: Duration,
+    pub(super) completion_queue: usize,
+    pub(super) target_queue: usize,
+    pub(super) amo_update: AmoUpdate,
+    pub(super) send_retry: Duration,
+    pub(super) send_attempts: u32,
+    pub(super) joined_answers: bool,
+    pub(super) seed: u64,
+    pub(super) incarnation: Incarnation,
+}
+
+impl AriesNicConfig {
+    /// Starts the configuration of the network interface `name` at `node`, joined to its router by
+    /// `link`.
+    pub fn builder(name: &str, node: NodeId, link: AriesLinkConfig) -> AriesNicConfigBuilder {
+        AriesNicConfigBuilder(Self {
+            name: name.to_owned(),
+            node,
+            link,
+            virtual_nodes: VirtualNodes::default(),
+            domains: Vec::new(),
+            memory_bytes: DEFAULT_MEMORY_BYTES,
+            max_outstanding: MAX_OUTSTANDING,
+            request_timeout: DEFAULT_REQUEST_TIMEOUT,
+            completion_queue: DEFAULT_COMPLETION_QUEUE,
+            target_queue: DEFAULT_COMPLETION_QUEUE,
+            amo_update: AmoUpdate::EachTime,
+            send_retry: DEFAULT_SEND_RETRY,
+            send_attempts: DEFAULT_SEND_ATTEMPTS,
+            joined_answers: false,
+            seed: 0,
+            incarnation: Incarnation::default(),
+        })
+    }
+
+    getters! {
+        /// Name of the process.
+        name: &str;
+        /// The link to the router.
+        link: &AriesLinkConfig;
+        /// The job's numbering of its nodes.
+        virtual_nodes: &VirtualNodes;
+    }
+
+    getters! {
+        /// The node.
+        node: NodeId;
+        /// Bytes of memory.
+        memory_bytes: u64;
+        /// Packets that may wait for their response at once.
+        max_outstanding: u32;
+        /// Time after which an unanswered request is reported to its requester.
+        request_timeout: Duration;
+        /// Seed of what is random in the network interface itself.
+        seed: u64;
+    }
+}
+
+/// Collects the values of an [`AriesNicConfig`].
+#[derive(Clone, Debug)]
+pub struct AriesNicConfigBuilder(AriesNicConfig);
+
+impl AriesNicConfigBuilder {
+    setters! {
+        /// The job's numbering of its nodes. Default: empty.
+        virtual_nodes: VirtualNodes;
+    }
+
+    /// A memory domain that is registered from the start. Default: none.
+    #[must_use]
+    pub fn domain(mut self, handle: u16, domain: Domain) -> Self {
+        self.0.domains.push((handle, domain));
+        self
+    }
+
+    setters! {
+        /// Bytes of memory, a multiple of 64. Default 1 GiB, allocated when written.
+        memory_bytes: u64;
+        /// Packets that may wait for their response at once. Default and most: 1,024 (white paper,
+        /// "Aries Performance").
+        max_outstanding: u32;
+        /// Time after which an unanswered request is reported to its requester. Default 2 s.
+        request_timeout: Duration;
+        /// Completions that may be due or wait to be fetched at once, at the source. Default 4,096.
+        completion_queue: usize;
+        /// Events that may wait to be fetched at the target; more are lost and counted. Default
+        /// 4,096.
+        target_queue: usize;
+        /// When memory learns what atomic operations did. Default: each time.
+        amo_update: AmoUpdate;
+        /// Whether one response may answer several requests that came together. Default: no, as in
+        /// the machine.
+        joined_answers: bool;
+    }
+
+    /// First wait and most attempts of a send that finds no posted receive; the wait doubles.
+    /// Default 50 us and 200.
+    #[must_use]
+    pub fn send_retry(mut self, wait: Duration, attempts: u32) -> Self {
+        (self.0.send_retry, self.0.send_attempts) = (wait, attempts);
+        self
+    }
+
+    setters! {
+        /// Seed of what is random in the network interface itself. Default 0.
+        seed: u64;
+        /// What is known of predecessors. Default: see [`Incarnation`].
+        incarnation: Incarnation;
+    }
+
+    /// Checks the values.
+    ///
+    /// # Errors
+    /// See [`AriesNicConfigError`].
+    pub fn build(self) -> Result<AriesNicConfig, AriesNicConfigError> {
+        let config = self.0;
+        let memory = config.memory_bytes;
+        if !(1..=MAX_MEMORY_BYTES).contains(&memory) || !memory.is_multiple_of(MEMORY_UNIT) {
+            return Err(AriesNicConfigError::Memory(memory));
+        }
+        if !(1..=MAX_OUTSTANDING).contains(&config.max_outstanding) {
+            return Err(AriesNicConfigError::Outstanding(config.max_outstanding));
+        }
+        if config.request_timeout == Duration::ZERO {
+            return Err(AriesNicConfigError::ZeroTime("the time-out"));
+        }
+        if config.send_retry == Duration::ZERO {
+            return Err(AriesNicConfigError::ZeroTime("the wait of a send"));
+        }
+        if config.completion_queue == 0 || config.target_queue == 0 {
+            return Err(AriesNicConfigError::CompletionQueue);
+        }
+        let (mut domains, empty) = (Domains::default(), Memory::new(memory));
+        for &(handle, domain) in &config.domains {
+            domains
+                .register(handle, domain, &empty)
+                .map_err(|error| AriesNicConfigError::Domain(handle, error))?;
+        }
+        Ok(config)
+    }
+}

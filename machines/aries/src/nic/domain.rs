@@ -1,0 +1,258 @@
+//! Memory domains: what of this memory requests from the network may reach, and who may.
+//!
+//! A request names memory by a 12-bit memory domain handle (MDH) and a 40-bit offset into the
+//! segment registered under it (white paper, "Address Translation"). It must belong to the
+//! segment's communication domain ("Cray XC Network Software Stack"), which it proves by a 16-bit
+//! protection key. The white paper names no key; it is publicly known at the level of registers.
+
+use thiserror::Error;
+
+use phitwire::nic::memory::Memory;
+
+/// Memory domain handles: they have 12 bits. The two highest are no handles: a packet that a link
+/// cut off is filled with ones, and messages need one that is no domain's.
+pub const HANDLES: u16 = (1 << 12) - 2;
+/// A domain begins at a multiple of this many bytes, so that what is aligned in the domain is
+/// aligned in the memory.
+pub const DOMAIN_ALIGNMENT: u64 = 64;
+/// The largest offset into a domain plus one: offsets have 40 bits.
+pub const MAX_DOMAIN_BYTES: u64 = 1 << 40;
+
+/// What requests may do in a memory domain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Permissions {
+    /// Puts, and the writing side of block transfers.
+    pub put: bool,
+    /// Gets.
+    pub get: bool,
+    /// Atomic operations.
+    pub atomic: bool,
+}
+
+impl Permissions {
+    /// Everything.
+    pub const ALL: Self = Self {
+        put: true,
+        get: true,
+        atomic: true,
+    };
+    /// Gets alone.
+    pub const READ_ONLY: Self = Self {
+        put: false,
+        get: true,
+        atomic: false,
+    };
+}
+
+/// A segment of this memory that the network may reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Domain {
+    /// First byte of the segment in this memory; a multiple of [`DOMAIN_ALIGNMENT`].
+    pub base: u64,
+    /// Bytes of the segment; a multiple of four, since gets have whole words.
+    pub length: u64,
+    /// The protection key that a request must carry.
+    pub key: u16,
+    /// What requests may do.
+    pub permissions: Permissions,
+}
+
+/// Why a memory domain was not registered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum RegisterError {
+    /// The handle is not below [`HANDLES`].
+    #[error("memory domain handle {0} does not exist: there are {HANDLES}")]
+    Handle(u16),
+    /// The handle names another domain.
+    #[error("memory domain handle {0} is in use")]
+    InUse(u16),
+    /// Base or length is not aligned.
+    #[error("a domain begins at a multiple of 64 bytes and has whole 4-byte words")]
+    Alignment,
+    /// No byte, more than offsets can name, or beyond the end of the memory.
+    #[error("{length} bytes at {base:#x} are no part of a memory of {memory} bytes")]
+    Bounds {
+        /// First byte.
+        base: u64,
+        /// Bytes.
+        length: u64,
+        /// Bytes of the memory.
+        memory: u64,
+    },
+}
+
+/// What a request wants to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    Put,
+    Get,
+    Atomic,
+}
+
+/// Why a request may not do what it wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Denied {
+    UnknownHandle,
+    WrongKey,
+    Permission,
+    OutOfBounds,
+}
+
+/// The domains of one network interface.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Domains {
+    /// By handle; as long as the highest handle ever registered needs.
+    table: Vec<Option<Domain>>,
+}
+
+impl Domains {
+    /// Registers `domain` under `handle` in `memory`.
+    pub(crate) fn register(
+        &mut self,
+        handle: u16,
+        domain: Domain,
+        memory: &Memory,
+    ) -> Result<(), RegisterError> {
+        let Domain { base, length, .. } = domain;
+        if handle >= HANDLES {
+            return Err(RegisterError::Handle(handle));
+        }
+        if base % DOMAIN_ALIGNMENT != 0 || length % 4 != 0 {
+            return Err(RegisterError::Alignment);
+        }
+        if length == 0 || length > MAX_DOMAIN_BYTES || !memory.contains(base, length) {
+            return Err(RegisterError::Bounds {
+                base,
+                length,
+                memory: memory.size(),
+            });
+        }
+        let index = usize::from(handle);
+        if self.get(handle).is_some() {
+            return Err(RegisterError::InUse(handle));
+        }
+        if self.table.len() <= index {
+            self.table.resize(index + 1, None);
+        }
+        self.table[index] = Some(domain);
+        Ok(())
+    }
+
+    /// Takes the domain of `handle` away; requests to it are refused from now on.
+    pub(crate) fn deregister(&mut self, handle: u16) -> Option<Domain> {
+        self.table.get_mut(usize::from(handle))?.take()
+    }
+
+    /// The domain of `handle`.
+    #[inline]
+    pub(crate) fn get(&self, handle: u16) -> Option<&Domain> {
+        self.table.get(usize::from(handle))?.as_ref()
+    }
+
+    /// Where in the memory the `len` bytes at `offset` of a domain are, if the request may have
+    /// them.
+    #[inline]
+    pub(crate) fn locate(
+        &self,
+        handle: u16,
+        key: u16,
+        offset: u64,
+        len: u64,
+        access: Access,
+    ) -> Result<u64, Denied> {
+        let domain = self.get(handle).ok_or(Denied::UnknownHandle)?;
+        if domain.key != key {
+            return Err(Denied::WrongKey);
+        }
+        let Permissions { put, get, atomic } = domain.permissions;
+        let allowed = match access {
+            Access::Put => put,
+            Access::Get => get,
+            Access::Atomic => atomic,
+        };
+        if !allowed {
+            return Err(Denied::Permission);
+        }
+        match offset.checked_add(len) {
+            Some(end) if end <= domain.length => Ok(domain.base + offset),
+            _ => Err(Denied::OutOfBounds),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MEMORY: u64 = 1 << 20;
+
+    fn domain(base: u64, length: u64) -> Domain {
+        Domain {
+            base,
+            length,
+            key: 0xbeef,
+            permissions: Permissions::ALL,
+        }
+    }
+
+    #[test]
+    fn every_reason_to_deny_is_told_apart() {
+        let mut domains = Domains::default();
+        let memory = Memory::new(MEMORY);
+        domains.register(7, domain(128, 100), &memory).unwrap();
+        let read_only = Domain {
+            permissions: Permissions::READ_ONLY,
+            ..domain(0, 64)
+        };
+        domains.register(9, read_only, &memory).unwrap();
+        let locate =
+            |handle, key, offset, len, access| domains.locate(handle, key, offset, len, access);
+        assert_eq!(locate(7, 0xbeef, 96, 4, Access::Put), Ok(224));
+        assert_eq!(
+            locate(7, 0xbeef, 97, 4, Access::Put),
+            Err(Denied::OutOfBounds)
+        );
+        assert_eq!(
+            locate(7, 0xbeef, u64::MAX, 4, Access::Get),
+            Err(Denied::OutOfBounds)
+        );
+        assert_eq!(locate(7, 0xbeee, 0, 4, Access::Put), Err(Denied::WrongKey));
+        for handle in [6, 8, 4095, u16::MAX] {
+            assert_eq!(
+                locate(handle, 0xbeef, 0, 4, Access::Put),
+                Err(Denied::UnknownHandle)
+            );
+        }
+        assert_eq!(locate(9, 0xbeef, 0, 4, Access::Get), Ok(0));
+        for access in [Access::Put, Access::Atomic] {
+            assert_eq!(locate(9, 0xbeef, 0, 4, access), Err(Denied::Permission));
+        }
+        assert!(domains.deregister(7).is_some() && domains.deregister(7).is_none());
+        assert_eq!(
+            domains.locate(7, 0xbeef, 0, 4, Access::Put),
+            Err(Denied::UnknownHandle)
+        );
+    }
+
+    #[test]
+    fn what_is_no_domain_is_not_registered() {
+        let mut domains = Domains::default();
+        let memory = Memory::new(MEMORY);
+        let mut register =
+            |handle, base, length| domains.register(handle, domain(base, length), &memory);
+        assert_eq!(
+            register(HANDLES, 0, 64),
+            Err(RegisterError::Handle(HANDLES))
+        );
+        assert_eq!(register(1, 8, 64), Err(RegisterError::Alignment));
+        assert_eq!(register(1, 0, 63), Err(RegisterError::Alignment));
+        for (base, length) in [(0, 0), (0, MEMORY + 4), (MEMORY, 4), (u64::MAX - 63, 64)] {
+            assert!(matches!(
+                register(1, base, length),
+                Err(RegisterError::Bounds { .. })
+            ));
+        }
+        assert_eq!(register(1, MEMORY - 64, 64), Ok(()));
+        assert_eq!(register(1, 0, 64), Err(RegisterError::InUse(1)));
+    }
+}

@@ -1,0 +1,194 @@
+//! A packet on its way through the network interface, and packets that wait.
+
+use phitwire_framing::aries::flit::{Flit, Head, MAX_PACKET_FLITS};
+
+use crate::link::AriesInput;
+
+/// The flits of one packet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PacketBuf {
+    flits: [Flit; MAX_PACKET_FLITS],
+    len: u8,
+}
+
+/// What the front of a virtual channel is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Arrival {
+    /// Nothing, or the beginning of a packet whose end is still to come.
+    Nothing,
+    /// A whole packet; it has been taken.
+    Packet,
+    /// A flit that begins no packet; it has been taken and thrown away.
+    Stray,
+}
+
+impl PacketBuf {
+    /// Nothing.
+    pub(crate) const fn new() -> Self {
+        Self {
+            flits: [Flit::IDLE; MAX_PACKET_FLITS],
+            len: 0,
+        }
+    }
+
+    /// The flits.
+    #[inline]
+    pub(crate) fn as_slice(&self) -> &[Flit] {
+        &self.flits[..usize::from(self.len)]
+    }
+
+    /// Lets `encode` write a packet and answer how many flits it has.
+    #[inline]
+    pub(crate) fn fill<E>(
+        &mut self,
+        encode: impl FnOnce(&mut [Flit]) -> Result<usize, E>,
+    ) -> Result<(), E> {
+        let flits = encode(self.room())?;
+        self.set_len(flits);
+        Ok(())
+    }
+
+    /// Room for any packet; [`set_len`](Self::set_len) says what was written.
+    // For encoders on the fast path: in a closure their fields go through memory and stall.
+    #[inline]
+    pub(crate) fn room(&mut self) -> &mut [Flit; MAX_PACKET_FLITS] {
+        &mut self.flits
+    }
+
+    /// A packet of `flits` flits was written.
+    #[inline]
+    pub(crate) fn set_len(&mut self, flits: usize) {
+        self.len = flits.min(MAX_PACKET_FLITS) as u8;
+    }
+
+    /// Takes the packet at the front of `vc`, when all of it is there.
+    #[inline]
+    pub(crate) fn take(&mut self, input: &mut AriesInput, vc: usize) -> Arrival {
+        let Some(flit) = input.front(vc) else {
+            return Arrival::Nothing;
+        };
+        let Some(head) = Head::parse(flit) else {
+            input.pop(vc);
+            return Arrival::Stray;
+        };
+        let flits = usize::from(head.length());
+        if (input.len(vc) as usize) < flits {
+            return Arrival::Nothing;
+        }
+        input.pop_into(vc, &mut self.flits[..flits]);
+        self.len = head.length();
+        Arrival::Packet
+    }
+}
+
+/// Packets that wait for the link, oldest first. Each is written where it waits, since moving one
+/// costs more than most of them need. The caller bounds their number.
+#[derive(Debug, Default)]
+pub(crate) struct PacketQueue {
+    /// A ring, as long as the worst backlog so far has asked for: none, or a power of two.
+    slots: Vec<PacketBuf>,
+    front: usize,
+    len: usize,
+}
+
+impl PacketQueue {
+    /// Packets that wait.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    #[inline]
+    fn index(&self, place: usize) -> usize {
+        (self.front + place) & self.slots.len().wrapping_sub(1)
+    }
+
+    /// The oldest packet.
+    #[inline]
+    pub(crate) fn front(&self) -> Option<&PacketBuf> {
+        if self.len == 0 {
+            return None;
+        }
+        self.slots.get(self.index(0))
+    }
+
+    /// The packet that was appended last, if it still waits.
+    #[inline]
+    pub(crate) fn back_mut(&mut self) -> Option<&mut PacketBuf> {
+        let last = self.index(self.len.checked_sub(1)?);
+        self.slots.get_mut(last)
+    }
+
+    /// Takes the oldest packet away, if there is one.
+    #[inline]
+    pub(crate) fn pop_front(&mut self) {
+        if self.len != 0 {
+            self.front = self.index(1);
+            self.len -= 1;
+        }
+    }
+
+    /// The place behind the last packet, for one to be written that
+    /// [`push_vacant`](Self::push_vacant) appends.
+    #[inline]
+    pub(crate) fn vacant(&mut self) -> &mut PacketBuf {
+        if self.len == 0 {
+            // The slots that were used last are the most likely to be in the cache.
+            self.front = 0;
+        }
+        if self.len == self.slots.len() {
+            self.grow();
+        }
+        let index = self.index(self.len);
+        &mut self.slots[index]
+    }
+
+    /// Appends the packet that was written to [`vacant`](Self::vacant).
+    #[inline]
+    pub(crate) fn push_vacant(&mut self) {
+        assert!(self.len < self.slots.len(), "the place was asked for");
+        self.len += 1;
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        self.slots.rotate_left(self.front);
+        self.front = 0;
+        let slots = (2 * self.slots.len()).max(8);
+        self.slots.resize(slots, PacketBuf::new());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::VecDeque;
+
+    #[test]
+    fn packets_leave_in_their_order_however_many_wait() {
+        let (mut queue, mut model) = (PacketQueue::default(), VecDeque::new());
+        let mut rng = phitwire::rng::Rng::new(11, 0);
+        for number in 1..20_000 {
+            let place = queue.vacant();
+            place
+                .fill(|flits| -> Result<usize, ()> {
+                    flits[0] = Flit::new(number);
+                    Ok(1)
+                })
+                .unwrap();
+            // What is written and not appended is not there.
+            if rng.chance(3, 4) {
+                queue.push_vacant();
+                model.push_back(number);
+            }
+            let most = if model.len() > 100 { 100 } else { 2 };
+            for _ in 0..rng.below(most) {
+                queue.pop_front();
+                model.pop_front();
+            }
+            let front = queue.front().map(|packet| packet.as_slice()[0].bits());
+            assert_eq!((front, queue.len()), (model.front().copied(), model.len()));
+        }
+        assert!(queue.slots.len() <= 256);
+    }
+}

@@ -1,0 +1,279 @@
+//! Posted receives, and the messages that fill them: the receive message table.
+//!
+//! White paper, "Remote Memory Access" and "Ordering and Completion": a block transfer may *send*
+//! to a node without naming an address; the receive message table (RMT) matches it to a receive
+//! that the target has posted before. The pieces of a message arrive in any order.
+//!
+//! The first piece announces the message: it goes to the handle [`ANNOUNCE`], its address is the
+//! length of the message, and it has the first 64 bytes. A message that is not over with it is
+//! given a handle of its own, which the response carries; the other pieces go there, their address
+//! being their place in the message. A piece marked as last without data says that the source gives
+//! up.
+
+use std::collections::VecDeque;
+
+use phitwire_framing::aries::flit::NodeId;
+use phitwire_framing::aries::packet::{MAX_DATA, Status};
+
+use super::amo_cache::CachedMemory;
+use super::client_words::client_of;
+use super::completion::{Failure, TargetEvent};
+use super::domain::HANDLES;
+use phitwire::nic::local::Client;
+use phitwire::time::{Duration, Time};
+
+/// The handle that announcements of messages go to.
+pub(crate) const ANNOUNCE: u16 = HANDLES;
+/// Receives that may be posted and wait.
+pub const MAX_RECEIVES: usize = 1024;
+/// Messages that may be arriving at once.
+pub const MAX_ARRIVING: usize = 64;
+const ARRIVING_BITS: u32 = MAX_ARRIVING.trailing_zeros();
+/// Generations of a handle: those that keep clear of [`ANNOUNCE`] and of all ones.
+const GENERATIONS: u16 = (1 << (12 - ARRIVING_BITS)) - 1;
+/// Bytes of the response to an announcement that is not the whole message.
+pub(crate) const HANDLE_BYTES: usize = 4;
+
+/// A posted receive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Receive {
+    /// Where in the local memory the message goes.
+    pub local: u64,
+    /// Room for it, in bytes.
+    pub length: u64,
+    /// Protection key of the messages to take.
+    pub key: u16,
+    /// What the event repeats.
+    pub user: u64,
+}
+
+/// A message that is arriving.
+#[derive(Clone, Copy, Debug)]
+struct Arriving {
+    source: NodeId,
+    ssid: u16,
+    receive: Receive,
+    length: u64,
+    arrived: u64,
+    latest: Time,
+}
+
+/// A piece of a message, as it came.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Piece<'a> {
+    pub source: NodeId,
+    pub ssid: u16,
+    pub handle: u16,
+    pub key: u16,
+    pub address: u64,
+    pub last: bool,
+    pub data: &'a [u8],
+}
+
+/// What a piece led to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Taken {
+    pub status: Status,
+    /// The handle for the rest of the message.
+    pub handle: Option<u16>,
+    /// The receive that is used up.
+    pub event: Option<TargetEvent>,
+}
+
+impl Taken {
+    const fn refused(status: Status) -> Self {
+        Self {
+            status,
+            handle: None,
+            event: None,
+        }
+    }
+}
+
+/// The receives of one network interface.
+#[derive(Debug)]
+pub(crate) struct Receives {
+    posted: VecDeque<Receive>,
+    arriving: [Option<Arriving>; MAX_ARRIVING],
+    generations: [u16; MAX_ARRIVING],
+    /// A message of which nothing has come for so long is given up.
+    patience: Duration,
+    /// When to look for such messages; `None` while none is arriving.
+    look_at: Option<Time>,
+}
+
+impl Receives {
+    /// No receives. A message is given up when nothing of it has come for `patience`; `begin` is as
+    /// good as random, so that handles are not those that a predecessor has given.
+    pub(crate) fn new(patience: Duration, begin: u64) -> Self {
+        Self {
+            posted: VecDeque::new(),
+            arriving: [None; MAX_ARRIVING],
+            generations: [(begin % u64::from(GENERATIONS)) as u16; MAX_ARRIVING],
+            patience,
+            look_at: None,
+        }
+    }
+
+    /// Posts a receive; false when there are too many.
+    pub(crate) fn post(&mut self, receive: Receive) -> bool {
+        let room = self.posted.len() < MAX_RECEIVES;
+        if room {
+            self.posted.push_back(receive);
+        }
+        room
+    }
+
+    /// Takes a receive back that waits for a message; whether there was one.
+    pub(crate) fn take_back(&mut self, user: u64) -> bool {
+        let index = self.posted.iter().position(|receive| receive.user == user);
+        index.and_then(|index| self.posted.remove(index)).is_some()
+    }
+
+    /// Takes all receives of a client away, also those whose message is arriving: the rest of it
+    /// is refused.
+    pub(crate) fn forget(&mut self, client: Client) {
+        let is_its = |receive: &Receive| client_of(receive.user) == Some(client);
+        self.posted.retain(|receive| !is_its(receive));
+        for slot in &mut self.arriving {
+            slot.take_if(|arriving| is_its(&arriving.receive));
+        }
+    }
+
+    /// Receives that wait for a message.
+    pub(crate) fn waiting(&self) -> usize {
+        self.posted.len()
+    }
+
+    /// Takes a piece of a message.
+    pub(crate) fn take(
+        &mut self,
+        now: Time,
+        piece: &Piece<'_>,
+        memory: &mut CachedMemory,
+    ) -> Taken {
+        if piece.handle == ANNOUNCE {
+            self.announced(now, piece, memory)
+        } else {
+            self.continued(now, piece, memory)
+        }
+    }
+
+    fn announced(&mut self, now: Time, piece: &Piece<'_>, memory: &mut CachedMemory) -> Taken {
+        let length = piece.address;
+        let Some(index) = self.posted.iter().position(|r| r.key == piece.key) else {
+            return Taken::refused(Status::NotReady);
+        };
+        let receive = self.posted[index];
+        let first = length.min(MAX_DATA as u64);
+        let whole = length == first;
+        if length > receive.length || piece.data.len() as u64 != first || piece.last != whole {
+            return Taken::refused(Status::OutOfBounds);
+        }
+        let slot = self.arriving.iter().position(Option::is_none);
+        let Some(slot) = slot.or(whole.then_some(0)) else {
+            return Taken::refused(Status::Busy);
+        };
+        if memory.write(receive.local, piece.data).is_err() {
+            return Taken::refused(Status::OutOfBounds);
+        }
+        self.posted.remove(index);
+        let arriving = Arriving {
+            source: piece.source,
+            ssid: piece.ssid,
+            receive,
+            length,
+            arrived: first,
+            latest: now,
+        };
+        if whole {
+            return Taken {
+                status: Status::Done,
+                handle: None,
+                event: Some(arriving.event(None)),
+            };
+        }
+        self.arriving[slot] = Some(arriving);
+        self.look_at = self.look_at.or(Some(now + self.patience));
+        self.generations[slot] = (self.generations[slot] + 1) % GENERATIONS;
+        Taken {
+            status: Status::Done,
+            handle: Some(self.generations[slot] << ARRIVING_BITS | slot as u16),
+            event: None,
+        }
+    }
+
+    fn continued(&mut self, now: Time, piece: &Piece<'_>, memory: &mut CachedMemory) -> Taken {
+        let slot = usize::from(piece.handle) % MAX_ARRIVING;
+        let generation = piece.handle >> ARRIVING_BITS;
+        let Some(arriving) = &mut self.arriving[slot] else {
+            return Taken::refused(Status::BadMdh);
+        };
+        let theirs = (piece.source, piece.ssid) == (arriving.source, arriving.ssid);
+        if !theirs || generation != self.generations[slot] {
+            return Taken::refused(Status::BadMdh);
+        }
+        if piece.key != arriving.receive.key {
+            return Taken::refused(Status::BadKey);
+        }
+        let done = |event| Taken {
+            status: Status::Done,
+            handle: None,
+            event,
+        };
+        if piece.last {
+            let event = arriving.event(Some(Failure::Aborted));
+            self.arriving[slot] = None;
+            return done(Some(event));
+        }
+        let bytes = piece.data.len() as u64;
+        let end = piece.address.saturating_add(bytes);
+        let place = arriving.receive.local.saturating_add(piece.address);
+        if end > arriving.length || memory.write(place, piece.data).is_err() {
+            return Taken::refused(Status::OutOfBounds);
+        }
+        arriving.arrived += bytes;
+        arriving.latest = now;
+        if arriving.arrived < arriving.length {
+            return done(None);
+        }
+        let event = arriving.event(None);
+        self.arriving[slot] = None;
+        done(Some(event))
+    }
+
+    /// The next message that is given up because nothing of it has come for too long.
+    pub(crate) fn expire(&mut self, now: Time) -> Option<TargetEvent> {
+        if self.look_at? > now {
+            return None;
+        }
+        let patience = self.patience;
+        let overdue = |a: &mut Arriving| a.latest + patience <= now;
+        if let Some(late) = self
+            .arriving
+            .iter_mut()
+            .find_map(|slot| slot.take_if(overdue))
+        {
+            return Some(late.event(Some(Failure::TimedOut)));
+        }
+        let oldest = self.arriving.iter().flatten().map(|a| a.latest).min();
+        self.look_at = oldest.map(|latest| latest + patience);
+        None
+    }
+
+    /// When [`expire`](Self::expire) should be called.
+    pub(crate) fn next_deadline(&self) -> Option<Time> {
+        self.look_at
+    }
+}
+
+impl Arriving {
+    fn event(&self, failure: Option<Failure>) -> TargetEvent {
+        TargetEvent::Received {
+            user: self.receive.user,
+            source: self.source,
+            bytes: self.arrived,
+            failure,
+        }
+    }
+}

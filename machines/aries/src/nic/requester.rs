@@ -1,0 +1,285 @@
+//! The asking side: requests out, responses matched, time-outs.
+
+use phitwire_framing::aries::flit::{Flit, Head, NodeId, Routing};
+use phitwire_framing::aries::packet::{
+    Command, EmitError, PacketError, REQUEST_HEADER_FLITS, Request, RequestView, Response, Status,
+};
+
+use super::completion::Failure;
+use super::counters::AriesNicCounters;
+use super::outstanding::{
+    Asker, Landing, Outstanding, PacketId, Pending, RESERVED, RequestName, Share,
+};
+use super::packet_buf::{PacketBuf, PacketQueue};
+use phitwire::nic::periods::Periods;
+use phitwire::time::{Duration, Time};
+
+/// A request, ready to become a packet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ask<'a> {
+    pub node: NodeId,
+    pub command: Command,
+    pub handle: u16,
+    pub key: u16,
+    pub ssid: u16,
+    pub address: u64,
+    pub routing: Routing,
+    pub data: &'a [u8],
+    /// Bytes of data that the response brings when all is well.
+    pub answer_bytes: u8,
+    pub landing: Landing,
+}
+
+/// A response, or the lack of one, and the request that it ends. The data are beside it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Answer {
+    pub pending: Pending,
+    pub failure: Option<Failure>,
+}
+
+/// What the asking side remembers.
+#[derive(Debug)]
+pub(crate) struct Requester {
+    node: NodeId,
+    timeout: Duration,
+    pub outstanding: Outstanding,
+    /// Requests that wait for the link.
+    queue: PacketQueue,
+    queue_limit: usize,
+    pub counters: AriesNicCounters,
+}
+
+impl Requester {
+    pub(crate) fn new(
+        node: NodeId,
+        max_outstanding: u32,
+        periods: Periods,
+        timeout: Duration,
+    ) -> Self {
+        Self {
+            node,
+            timeout,
+            outstanding: Outstanding::new(max_outstanding, periods),
+            queue: PacketQueue::default(),
+            queue_limit: (max_outstanding + RESERVED) as usize,
+            counters: AriesNicCounters::default(),
+        }
+    }
+
+    /// After which requests are given up.
+    pub(crate) fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    /// Whether another request may begin.
+    #[inline]
+    pub(crate) fn has_room(&self, share: Share) -> bool {
+        self.outstanding.has_room(share) && self.queue.len() < self.queue_limit
+    }
+
+    /// Whether a packet id is free for a request with that mode and address.
+    #[inline]
+    pub(crate) fn has_id(&self, routing: Routing, address: u64) -> bool {
+        self.outstanding.has_id(routing, address)
+    }
+
+    /// Requests that wait for the link.
+    #[inline]
+    pub(crate) fn queued(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// Makes a request out of `ask` and queues it for the link.
+    ///
+    /// # Errors
+    /// [`EmitError`] when it is no packet; nothing is asked then.
+    ///
+    /// # Panics
+    /// If there is no room even in the reserve, or no free id. Check [`has_room`](Self::has_room)
+    /// first, and [`has_id`](Self::has_id) for a deterministic mode.
+    // Inlined so that `ask` stays in registers: a copy of it would stall on its stores.
+    #[inline(always)]
+    pub(crate) fn issue(
+        &mut self,
+        now: Time,
+        ask: &Ask<'_>,
+        asker: Asker,
+    ) -> Result<PacketId, EmitError> {
+        let pending = Pending {
+            posted: now,
+            asker,
+            node: ask.node,
+            command: ask.command,
+            handle: ask.handle,
+            offset: ask.address,
+            answer_bytes: ask.answer_bytes,
+            landing: ask.landing,
+        };
+        let (id, echo) = self.outstanding.begin(pending, ask.routing);
+        let request = Request {
+            destination: ask.node,
+            source: self.node,
+            routing: ask.routing,
+            packet_id: id.bits(),
+            command: ask.command,
+            mdh: ask.handle,
+            echo,
+            ssid: ask.ssid,
+            address: ask.address,
+            key: ask.key,
+        };
+        let packet = self.queue.vacant();
+        match request.emit(ask.data, packet.room()) {
+            Ok(flits) => packet.set_len(flits),
+            Err(error) => {
+                self.outstanding.finish(id);
+                return Err(error);
+            }
+        }
+        self.queue.push_vacant();
+        self.counters.posted(ask.command);
+        Ok(id)
+    }
+
+    /// The next request for the link, left in place. Requests that nobody waits for any more are
+    /// dropped and counted; no response to them can come.
+    #[inline]
+    pub(crate) fn next_packet(&mut self) -> Option<&PacketBuf> {
+        while let Some((id, echo)) = self.queue.front().and_then(name_of)
+            && !self.outstanding.waits(id, echo)
+        {
+            self.queue.pop_front();
+            if self.outstanding.is_recent(id, echo) {
+                self.outstanding.release(id);
+            }
+            self.counters.requests_unsent += 1;
+        }
+        self.queue.front()
+    }
+
+    /// The link has taken the packet of [`next_packet`](Self::next_packet).
+    #[inline]
+    pub(crate) fn packet_sent(&mut self) {
+        self.queue.pop_front();
+    }
+
+    /// Matches a response with `bytes` bytes of data; `None` when it answers nothing, which is
+    /// counted. Those others that it answers as well are not looked at.
+    #[inline(always)] // As `issue`.
+    pub(crate) fn answer(&mut self, response: &Response, bytes: usize) -> Option<Answer> {
+        let id = PacketId::from_bits(response.packet_id);
+        let mut answer = Answer {
+            pending: self.waiting(response, id)?,
+            failure: None,
+        };
+        match response.status {
+            Status::Done if bytes == usize::from(answer.pending.answer_bytes) => {
+                self.counters.requests_done += 1;
+            }
+            Status::Done => {
+                self.counters.mismatched_responses += 1;
+                return None;
+            }
+            status => {
+                self.counters.requests_refused += 1;
+                answer.failure = Some(Failure::Refused(status));
+            }
+        }
+        self.outstanding.finish(id);
+        Some(answer)
+    }
+
+    /// Ends a request of the collective engine that a message of its receiver's answered: no
+    /// response comes.
+    pub(crate) fn answered_by_message(&mut self, (id, echo): RequestName) -> Option<Answer> {
+        let pending = self.outstanding.answered_by(id, echo)?;
+        if !matches!(pending.asker, Asker::Collective(_)) {
+            return None;
+        }
+        self.counters.requests_done += 1;
+        self.counters.collective_answered += 1;
+        self.outstanding.finish(id);
+        Some(Answer {
+            pending,
+            failure: None,
+        })
+    }
+
+    /// The request that `response`, with `id`, answers.
+    #[inline]
+    fn waiting(&mut self, response: &Response, id: PacketId) -> Option<Pending> {
+        if response.destination != self.node {
+            self.counters.discard_misrouted += 1;
+            return None;
+        }
+        let echo = response.echo;
+        if !self.outstanding.waits(id, echo) {
+            self.unexpected(id, echo);
+        }
+        self.outstanding.answered_by(id, echo)
+    }
+
+    /// Counts a response that answers nothing.
+    #[cold]
+    fn unexpected(&mut self, id: PacketId, echo: u8) {
+        if !self.outstanding.is_recent(id, echo) {
+            self.counters.stale_responses += 1;
+        } else if self.outstanding.release(id) {
+            self.counters.late_responses += 1;
+        } else {
+            self.counters.unknown_responses += 1;
+        }
+    }
+
+    /// A response that cannot be used. If only its inside is damaged, the requester is told:
+    /// whether the request has been carried out is not known. Its id is quarantined, since nobody
+    /// can be sure that the id is not the damage.
+    #[cold]
+    pub(crate) fn damaged(&mut self, packet: &[Flit], error: PacketError) -> Option<Answer> {
+        let header = match (error, Response::parse_header(packet)) {
+            (PacketError::Poisoned | PacketError::Crc, Ok((header, _))) => header,
+            _ => {
+                self.counters.malformed(error);
+                return None;
+            }
+        };
+        self.counters.damaged_responses += 1;
+        let id = PacketId::from_bits(header.packet_id);
+        let pending = self.waiting(&header, id)?;
+        self.outstanding.give_up(id);
+        let failure = Some(Failure::DamagedResponse);
+        Some(Answer { pending, failure })
+    }
+
+    /// The next request whose time-out has passed.
+    #[inline]
+    pub(crate) fn expire(&mut self, now: Time) -> Option<Answer> {
+        let (at, oldest) = self.outstanding.slab.times_out(self.timeout)?;
+        if at > now {
+            return None;
+        }
+        let (_, pending) = self.outstanding.expire(oldest)?;
+        self.counters.requests_timed_out += 1;
+        let failure = Some(Failure::TimedOut);
+        Some(Answer { pending, failure })
+    }
+
+    /// See [`Node::stood_still`](phitwire::node::Node::stood_still).
+    pub(crate) fn stood_still(&mut self, now: Time, span: Duration) {
+        let slab = &mut self.outstanding.slab;
+        slab.stood_still(now, span, self.timeout);
+    }
+
+    /// When the next request times out, or requests are possible again.
+    pub(crate) fn next_deadline(&self) -> Option<Time> {
+        self.outstanding.slab.next_deadline(self.timeout)
+    }
+}
+
+/// The id of a request packet, and its echo.
+#[inline]
+fn name_of(packet: &PacketBuf) -> Option<(PacketId, u8)> {
+    let header = packet.as_slice().first_chunk::<REQUEST_HEADER_FLITS>()?;
+    let id = Head::parse(header[0])?.packet_id();
+    Some((PacketId::from_bits(id), RequestView::new(*header).echo()))
+}

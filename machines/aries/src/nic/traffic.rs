@@ -1,0 +1,299 @@
+//! Traffic runs: synthetic requests that check themselves, and the control request that announces
+//! them.
+
+use phitwire_framing::aries::flit::{NodeId, Routing};
+use phitwire_framing::aries::packet::{AmoOp, Command, Operands, Status, Width};
+
+use super::amo_cache::CachedMemory;
+use super::block_transfer::{BlockOperation, BlockTransfer};
+use super::bte::{BlockTransferEngine, TransferEnded, TransferOwner};
+use super::completion::Failure;
+use super::outstanding::{Asker, Landing, Share};
+use super::request::word_of;
+use super::requester::{Answer, Ask, Requester};
+use super::virtual_node::{Target, VirtualNodes};
+use phitwire::nic::block_lines::block_found;
+use phitwire::nic::checker::Announced;
+use phitwire::nic::runs::Runs;
+use phitwire::nic::stamp::{LINE, read_line};
+use phitwire::nic::{Answered, Block, Issuer, Message, RunRequest, Ways};
+use phitwire::time::Time;
+
+/// The memory domain that traffic runs use at all nodes: it begins at the beginning of the memory,
+/// and has the same key everywhere.
+pub const RUN_DOMAIN: u16 = 0;
+
+/// Code of the control request that announces a run.
+pub(crate) const RUN_CODE: u8 = 13;
+/// Code of the control request that says that a block of a run is in the memory.
+pub(crate) const RUN_BLOCK_CODE: u8 = 12;
+
+/// Bytes of blocks that a run writes and judges in one turn, and some of the last block: while it
+/// does so nothing that has come is acknowledged, and the other end of the link waits 4 ms for that
+/// before it sends everything again.
+const WORK_OF_A_TURN: u64 = 1 << 20;
+
+/// What of [`WORK_OF_A_TURN`] is left.
+#[derive(Debug)]
+pub(crate) struct BlockWork {
+    left: u64,
+    begun: Time,
+}
+
+impl BlockWork {
+    /// All of it, in the turn of `now`.
+    pub(crate) const fn begin(now: Time) -> Self {
+        Self {
+            left: WORK_OF_A_TURN,
+            begun: now,
+        }
+    }
+
+    #[inline]
+    pub(crate) const fn is_left(&self) -> bool {
+        self.left > 0
+    }
+
+    pub(crate) const fn take(&mut self, bytes: u64) {
+        self.left = self.left.saturating_sub(bytes);
+    }
+
+    /// When the next turn should be: at once, if this one has left something undone.
+    pub(crate) fn deadline(&self) -> Option<Time> {
+        (!self.is_left()).then_some(self.begun)
+    }
+}
+
+/// Requests of a run, on their way to the requester.
+pub(crate) struct PacketIssuer<'a> {
+    pub now: Time,
+    pub requester: &'a mut Requester,
+    pub transfers: &'a mut BlockTransferEngine,
+    pub memory: &'a mut CachedMemory,
+    pub work: &'a mut BlockWork,
+    pub nodes: &'a VirtualNodes,
+    pub key: u16,
+    pub routing: Routing,
+}
+
+impl Issuer for PacketIssuer<'_> {
+    #[inline]
+    fn can_go(&self, _address: u64) -> bool {
+        self.requester.has_room(Share::Bulk) && self.transfers.has_room() && self.work.is_left()
+    }
+
+    fn has_other_ways(&self) -> bool {
+        false
+    }
+
+    #[inline]
+    fn issue(&mut self, processor: u16, request: RunRequest, message: &Message<'_>) -> bool {
+        let Some(node) = self.nodes.get(processor.into()) else {
+            unreachable!(
+                "starting the run has looked the node up, and virtual nodes never become fewer"
+            );
+        };
+        if !self.requester.has_room(Share::Bulk) {
+            return false;
+        }
+        let operands;
+        let mut answer_bytes = 0;
+        let (command, address, data) = match *message {
+            Message::Announce(data) => (Command::Control { code: RUN_CODE }, 0, data.as_slice()),
+            Message::Block(ref block) => return self.issue_block(processor, node, request, block),
+            Message::Put { address, data } => (Command::Put { event: false }, address, data),
+            Message::Get { address, len } => {
+                answer_bytes = len;
+                (Command::Get { words: len / 4 }, address, [].as_slice())
+            }
+            Message::Add { address } => {
+                let (op, width) = (AmoOp::Add, Width::Bits64);
+                let one = Operands {
+                    first: 1,
+                    second: 0,
+                };
+                let (bytes, len) = one.to_bytes(op, width);
+                operands = bytes;
+                answer_bytes = 8;
+                let command = Command::Amo {
+                    op,
+                    width,
+                    fetch: true,
+                };
+                (command, address, &operands[..len])
+            }
+        };
+        if !self.requester.has_id(self.routing, address) {
+            return false;
+        }
+        let ask = Ask {
+            node,
+            command,
+            handle: RUN_DOMAIN,
+            key: self.key,
+            ssid: 0,
+            address,
+            routing: self.routing,
+            data,
+            answer_bytes,
+            landing: Landing {
+                take: answer_bytes,
+                ..Landing::NONE
+            },
+        };
+        self.requester
+            .issue(self.now, &ask, Asker::Traffic(request))
+            .is_ok()
+    }
+}
+
+impl PacketIssuer<'_> {
+    /// Queues a block transfer. Its completion names the request, and its event at the target the
+    /// block.
+    fn issue_block(
+        &mut self,
+        processor: u16,
+        node: NodeId,
+        request: RunRequest,
+        block: &Block,
+    ) -> bool {
+        let (Some(channel), RunRequest::Message(index)) = (self.transfers.idlest(), request) else {
+            return false;
+        };
+        let Block {
+            is_get,
+            address: offset,
+            local,
+            ..
+        } = *block;
+        let (handle, key) = (RUN_DOMAIN, self.key);
+        self.work.take(block.len.into());
+        write_block(self.memory, block);
+        let (operation, event) = if is_get {
+            let get = BlockOperation::Get {
+                handle,
+                key,
+                offset,
+            };
+            (get, None)
+        } else {
+            let event = u64::from(block.place) << 32 | u64::from(block.sequence);
+            let put = BlockOperation::Put {
+                handle,
+                key,
+                offset,
+            };
+            (put, Some(event))
+        };
+        let transfer = BlockTransfer {
+            target: Target::Virtual(processor.into()),
+            operation,
+            local,
+            length: block.len.into(),
+            routing: self.routing,
+            fence: false,
+            event,
+            user: index.into(),
+        };
+        let how = (TransferOwner::Run, channel);
+        let memory = self.memory.memory();
+        self.transfers
+            .queue(self.now, how, transfer, node, memory)
+            .is_ok()
+    }
+}
+
+/// Writes what a block carries to where it will be read from; or, where one is to be written, what
+/// is wrong in every byte, so that nothing of an earlier one passes for it.
+fn write_block(memory: &mut CachedMemory, block: &Block) {
+    let mut lines = block.stamp.lines(block.address, block.sequence);
+    for at in (0..u64::from(block.len)).step_by(LINE) {
+        let len = (u64::from(block.len) - at).min(LINE as u64) as usize;
+        let line = match block.is_get {
+            true => read_line(block.address + at).map(|byte| !byte),
+            false => lines.next(),
+        };
+        let written = memory.write(block.local + at, &line[..len]);
+        debug_assert!(
+            written.is_ok(),
+            "the layout of the run is within the memory"
+        );
+    }
+}
+
+/// Hands the end of a block transfer to the run that queued it.
+pub(crate) fn block_ended(
+    runs: &mut Runs,
+    now: Time,
+    ended: &TransferEnded,
+    memory: &mut CachedMemory,
+) {
+    let BlockTransfer {
+        operation,
+        local,
+        length,
+        user,
+        ..
+    } = ended.transfer;
+    let (address, is_get) = match operation {
+        BlockOperation::Put { offset, .. } => (offset, false),
+        BlockOperation::Get { offset, .. } => (offset, true),
+        BlockOperation::Send { .. } => unreachable!("runs send none"),
+    };
+    let answered = match ended.failure {
+        Some(Failure::Refused(_)) => Answered::Refused,
+        Some(_) if ended.unsent => Answered::Unsent,
+        Some(_) => Answered::Unknown,
+        None if is_get => {
+            let found = block_found(memory.memory(), local, address, length as u32);
+            Answered::ReadBlock(found)
+        }
+        None => Answered::Written,
+    };
+    let request = (RunRequest::Message(user as u32), address);
+    runs.answered(now, ended.queued, request, answered);
+}
+
+/// Hands the end of a request to the run that issued it; `data` is what the response brought.
+#[inline]
+pub(crate) fn answered(
+    runs: &mut Runs,
+    now: Time,
+    request: RunRequest,
+    answer: &Answer,
+    data: &[u8],
+) {
+    let Answer { pending, failure } = answer;
+    let answered = match (failure, pending.command) {
+        // A control request is sent again if it, or its response, was damaged on the way.
+        (
+            Some(Failure::Refused(Status::BadCrc | Status::Poisoned) | Failure::DamagedResponse),
+            Command::Control { .. },
+        ) => Answered::Damaged,
+        (Some(Failure::Refused(_)), _) => Answered::Refused,
+        (Some(_), _) => Answered::Unknown,
+        (None, Command::Get { .. }) => Answered::Read(data),
+        (None, Command::Amo { .. }) => Answered::Added(word_of(data)),
+        (None, _) => Answered::Written,
+    };
+    runs.answered(now, pending.posted, (request, pending.offset), answered);
+}
+
+/// How the response to an announcement reports its outcome.
+pub(super) const fn announcement_status(announced: Announced) -> Status {
+    match announced {
+        Announced::Accepted => Status::Done,
+        Announced::OutOfRange => Status::OutOfBounds,
+        Announced::Full | Announced::Outdated => Status::Busy,
+        Announced::Unknown => Status::Unsupported,
+    }
+}
+
+/// The routing mode for the packets of a run.
+pub(super) const fn routing_of(ways: Ways) -> Routing {
+    Routing::ALL[ways as usize]
+}
+const _: () = assert!(Routing::ALL.len() == Ways::ALL.len());
+const _: () = assert!(routing_of(Ways::NminHash) as u8 == Routing::NminHash as u8);
+const _: () = assert!(routing_of(Ways::Ordered) as u8 == Routing::Ordered as u8);
+const _: () = assert!(routing_of(Ways::Valiant) as u8 == Routing::Valiant as u8);

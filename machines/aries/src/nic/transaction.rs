@@ -1,0 +1,317 @@
+//! Transactions: many requests, one completion.
+//!
+//! White paper, "Ordering and Completion": every packet of a transaction carries its
+//! synchronization sequence identification (SSID); counters track the requests and their responses,
+//! and an event is generated when all are in. The event "reports the successful execution of the
+//! transaction or provides details of a failure".
+
+use std::collections::VecDeque;
+
+use phitwire_framing::aries::packet::{ADDRESS_BITS, SSID_BITS};
+
+use super::completion::Failure;
+use super::virtual_node::Target;
+use phitwire::time::Time;
+
+/// SSIDs of a network interface; 0 means none.
+const SSIDS: u16 = 1 << 9;
+/// Those that transactions may have.
+const USABLE: u64 = SSIDS as u64 - 1;
+/// Where the bits of an SSID that the field in the packet has no room for stand in the address of
+/// messages and events, which have room: they have no address above 2^32.
+const HIGH_SHIFT: u32 = ADDRESS_BITS - SSIDS.trailing_zeros() + SSID_BITS;
+
+const _: () = assert!(HIGH_SHIFT > 32, "messages may have 2^32 bytes");
+
+/// The upper bits of an SSID, in the address of a message or an event.
+#[inline]
+pub(crate) const fn high_ssid(ssid: u16) -> u64 {
+    (ssid as u64 >> SSID_BITS) << HIGH_SHIFT
+}
+
+/// The whole SSID of a message or an event with the field `low`, and its address without it.
+#[inline]
+pub(crate) const fn whole_ssid(low: u16, address: u64) -> (u16, u64) {
+    let high = (address >> HIGH_SHIFT) as u16;
+    (high << SSID_BITS | low, address & ((1 << HIGH_SHIFT) - 1))
+}
+
+/// Names an open transaction of one network interface: 1 to 511.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Ssid(u16);
+
+impl Ssid {
+    /// The 9 bits. Puts carry the lower four.
+    pub const fn bits(self) -> u16 {
+        self.0
+    }
+}
+
+/// An event that a transaction leaves at a target when all its requests have succeeded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RemoteEvent {
+    /// Where.
+    pub target: Target,
+    /// A memory domain of the target that puts may reach: who may not put there may not tell
+    /// either.
+    pub handle: u16,
+    /// Its protection key.
+    pub key: u16,
+    /// What the event says.
+    pub data: u64,
+}
+
+/// How a transaction stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Free,
+    Open,
+    /// Closed; requests are outstanding.
+    Closing,
+    /// All requests have succeeded; the event for the target is to be sent or is on its way.
+    Telling,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Transaction {
+    stage: Stage,
+    user: u64,
+    opened: Time,
+    requests: u64,
+    outstanding: u32,
+    failed: u64,
+    first_failure: Option<Failure>,
+    event: Option<RemoteEvent>,
+}
+
+impl Transaction {
+    const FREE: Self = Self {
+        stage: Stage::Free,
+        user: 0,
+        opened: Time::ZERO,
+        requests: 0,
+        outstanding: 0,
+        failed: 0,
+        first_failure: None,
+        event: None,
+    };
+}
+
+/// A transaction that has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ended {
+    pub user: u64,
+    pub opened: Time,
+    pub requests: u64,
+    pub failed: u64,
+    pub failure: Option<Failure>,
+}
+
+/// What to do about a transaction after one of its requests has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NextStep {
+    Waiting,
+    /// Its event is to be sent; [`Transactions::next_event`] has it.
+    Tell,
+    Ended(Ended),
+}
+
+/// The transactions of one network interface.
+#[derive(Debug)]
+pub(crate) struct Transactions {
+    table: Vec<Transaction>,
+    /// Taken from the front, given back at the back: an SSID rests as long as it can.
+    free: VecDeque<u16>,
+    /// Transactions whose event is to be sent.
+    telling: VecDeque<u16>,
+}
+
+impl Transactions {
+    /// All free. The first to be used is one of chance, as `begin` is.
+    pub(crate) fn new(begin: u64) -> Self {
+        Self {
+            table: vec![Transaction::FREE; usize::from(SSIDS)],
+            free: (0..USABLE)
+                .map(|number| 1 + ((begin % USABLE + number) % USABLE) as u16)
+                .collect(),
+            telling: VecDeque::with_capacity(usize::from(SSIDS)),
+        }
+    }
+
+    /// Opens a transaction; `None` when all 511 are in use.
+    pub(crate) fn open(&mut self, now: Time, user: u64) -> Option<Ssid> {
+        let ssid = self.free.pop_front()?;
+        self.table[usize::from(ssid)] = Transaction {
+            stage: Stage::Open,
+            user,
+            opened: now,
+            ..Transaction::FREE
+        };
+        Some(Ssid(ssid))
+    }
+
+    #[inline]
+    pub(crate) fn is_open(&self, ssid: Ssid) -> bool {
+        self.table[usize::from(ssid.0)].stage == Stage::Open
+    }
+
+    /// Counts a request of an open transaction.
+    #[inline]
+    pub(crate) fn began(&mut self, ssid: u16) {
+        let transaction = &mut self.table[usize::from(ssid)];
+        debug_assert!(
+            transaction.stage == Stage::Open,
+            "requests of open ones alone"
+        );
+        transaction.requests += 1;
+        transaction.outstanding += 1;
+    }
+
+    /// Counts the end of a request, or of the event.
+    pub(crate) fn ended(&mut self, ssid: u16, failure: Option<Failure>) -> NextStep {
+        let transaction = &mut self.table[usize::from(ssid)];
+        if let Some(failure) = failure {
+            transaction.failed += 1;
+            transaction.first_failure.get_or_insert(failure);
+        }
+        if transaction.stage == Stage::Telling {
+            return self.finish(ssid);
+        }
+        assert!(
+            transaction.outstanding > 0,
+            "no more ends than beginnings: ids see to it"
+        );
+        transaction.outstanding -= 1;
+        self.proceed(ssid)
+    }
+
+    /// Takes an SSID for a block transfer, which keeps account of itself; `None` when all are in
+    /// use.
+    pub(crate) fn reserve(&mut self) -> Option<u16> {
+        self.free.pop_front()
+    }
+
+    /// Gives back what [`reserve`](Self::reserve) gave.
+    pub(crate) fn release(&mut self, ssid: u16) {
+        self.free.push_back(ssid);
+    }
+
+    /// Takes no more requests; `None` when the transaction is not open.
+    pub(crate) fn close(&mut self, ssid: Ssid, event: Option<RemoteEvent>) -> Option<NextStep> {
+        let transaction = &mut self.table[usize::from(ssid.0)];
+        if transaction.stage != Stage::Open {
+            return None;
+        }
+        transaction.stage = Stage::Closing;
+        transaction.event = event;
+        Some(self.proceed(ssid.0))
+    }
+
+    fn proceed(&mut self, ssid: u16) -> NextStep {
+        let transaction = &mut self.table[usize::from(ssid)];
+        if transaction.stage != Stage::Closing || transaction.outstanding > 0 {
+            return NextStep::Waiting;
+        }
+        if transaction.event.is_some() && transaction.first_failure.is_none() {
+            transaction.stage = Stage::Telling;
+            self.telling.push_back(ssid);
+            return NextStep::Tell;
+        }
+        self.finish(ssid)
+    }
+
+    fn finish(&mut self, ssid: u16) -> NextStep {
+        let transaction = &mut self.table[usize::from(ssid)];
+        transaction.stage = Stage::Free;
+        self.free.push_back(ssid);
+        NextStep::Ended(Ended {
+            user: transaction.user,
+            opened: transaction.opened,
+            requests: transaction.requests,
+            failed: transaction.failed,
+            failure: transaction.first_failure,
+        })
+    }
+
+    /// The next event to send.
+    pub(crate) fn next_event(&self) -> Option<(u16, RemoteEvent)> {
+        let &ssid = self.telling.front()?;
+        let event = self.table[usize::from(ssid)].event;
+        Some((ssid, event.expect("those to be told of have an event")))
+    }
+
+    /// The event of [`next_event`](Self::next_event) is on its way.
+    pub(crate) fn event_sent(&mut self) {
+        self.telling.pop_front();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_transaction_ends_when_it_is_closed_and_all_requests_have_ended() {
+        let mut all = Transactions::new(7);
+        let ssid = all.open(Time::from_ns(5), 42).unwrap();
+        for _ in 0..3 {
+            all.began(ssid.bits());
+        }
+        assert_eq!(all.ended(ssid.bits(), None), NextStep::Waiting);
+        assert_eq!(all.close(ssid, None), Some(NextStep::Waiting));
+        assert!(!all.is_open(ssid) && all.close(ssid, None).is_none());
+        let failure = Some(Failure::TimedOut);
+        assert_eq!(all.ended(ssid.bits(), failure), NextStep::Waiting);
+        let NextStep::Ended(ended) = all.ended(ssid.bits(), None) else {
+            panic!("it has ended")
+        };
+        let counts = (ended.user, ended.requests, ended.failed, ended.failure);
+        assert_eq!(counts, (42, 3, 1, failure));
+        let empty = all.open(Time::ZERO, 1).unwrap();
+        assert!(matches!(
+            all.close(empty, None),
+            Some(NextStep::Ended(Ended { requests: 0, .. }))
+        ));
+    }
+
+    #[test]
+    fn the_event_goes_out_only_after_success() {
+        let mut all = Transactions::new(7);
+        let event = RemoteEvent {
+            target: Target::Virtual(3),
+            handle: 0,
+            key: 1,
+            data: 9,
+        };
+        let (good, bad) = (
+            all.open(Time::ZERO, 1).unwrap(),
+            all.open(Time::ZERO, 2).unwrap(),
+        );
+        for ssid in [good, bad] {
+            all.began(ssid.bits());
+            assert_eq!(all.close(ssid, Some(event)), Some(NextStep::Waiting));
+        }
+        assert_eq!(all.ended(good.bits(), None), NextStep::Tell);
+        assert!(matches!(
+            all.ended(bad.bits(), Some(Failure::TimedOut)),
+            NextStep::Ended(Ended { user: 2, .. })
+        ));
+        assert_eq!(all.next_event(), Some((good.bits(), event)));
+        all.event_sent();
+        assert_eq!(all.next_event(), None);
+        let ended = all.ended(good.bits(), None);
+        assert!(matches!(ended, NextStep::Ended(Ended { user: 1, .. })));
+    }
+
+    #[test]
+    fn there_are_511_and_each_rests() {
+        let mut all = Transactions::new(7);
+        let first = all.open(Time::ZERO, 0).unwrap();
+        for _ in 1..511 {
+            all.open(Time::ZERO, 0).unwrap();
+        }
+        assert!(all.open(Time::ZERO, 0).is_none());
+        all.close(first, None).unwrap();
+        assert_eq!(all.open(Time::ZERO, 0), Some(first));
+    }
+}

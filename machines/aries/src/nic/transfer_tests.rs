@@ -1,0 +1,662 @@
+use std::collections::BTreeMap;
+
+use super::bte::TransferOwner;
+use super::interface::Owner;
+use super::test_bench::*;
+use super::*;
+use phitwire::rng::Rng;
+use phitwire::time::Duration;
+
+fn filled(pair: &mut Pair, nic: usize, address: u64, len: usize) -> Vec<u8> {
+    let mut rng = Rng::new(len as u64, address);
+    let data: Vec<u8> = (0..len).map(|_| rng.next_u64() as u8).collect();
+    pair.write(nic, address, &data);
+    data
+}
+
+/// What the only transfer came to.
+fn outcome(pair: &mut Pair) -> Outcome {
+    pair.drain();
+    pair.completions()[0].outcome
+}
+
+fn start(pair: &mut Pair, channel: usize, transfer: BlockTransfer) {
+    pair.nics[0].transfer(pair.now, channel, transfer).unwrap();
+}
+
+fn receive(pair: &mut Pair, local: u64, length: u64) {
+    let receive = Receive {
+        local,
+        length,
+        key: KEY,
+        user: local,
+    };
+    assert!(pair.nics[1].responder.receives.post(receive));
+}
+
+/// Lengths around the sizes of packets, and one that fills several windows.
+const LENGTHS: [usize; 16] = [
+    0, 1, 3, 4, 7, 63, 64, 65, 100, 127, 128, 129, 1000, 4096, 9999, 100_003,
+];
+
+#[test]
+fn puts_and_gets_of_odd_lengths_and_alignments() {
+    let mut pair = Pair::new();
+    let mut rng = Rng::new(8, 8);
+    for length in LENGTHS {
+        for _ in 0..8 {
+            let (local, remote) = (1000 + rng.below(70), 500_000 + rng.below(70));
+            for put in [true, false] {
+                let mut places = [(0, local), (1, remote)];
+                if !put {
+                    places.reverse();
+                }
+                let [(source, from), (sink, to)] = places;
+                let data = filled(&mut pair, source, from, length);
+                // Guards around the place that is written.
+                pair.write(sink, to - 8, &[0x5a; 8]);
+                pair.write(sink, to + length as u64, &[0x5a; 8]);
+                let operation = [block_get, block_put][usize::from(put)](remote);
+                let channel = rng.below(4) as usize;
+                let whole = transfer(operation, local, length as u64);
+                start(&mut pair, channel, whole);
+                pair.drain();
+                let ends = pair.completions();
+                let bytes = Ended::Transfer {
+                    channel: channel as u8,
+                    bytes: length as u64,
+                };
+                assert_eq!((ends.len(), ends[0].ended), (1, bytes));
+                assert_eq!(ends[0].outcome, Outcome::Done);
+                assert_eq!(pair.read(sink, to, length), data);
+                assert_eq!(pair.read(sink, to - 8, 8), [0x5a; 8]);
+                assert_eq!(pair.read(sink, to + length as u64, 8), [0x5a; 8]);
+            }
+        }
+    }
+}
+
+#[test]
+fn sends_fill_posted_receives() {
+    let mut pair = Pair::new();
+    for (n, length) in LENGTHS.into_iter().enumerate() {
+        let (local, place) = (1000 + n as u64, 500_000 + 7 * n as u64);
+        let data = filled(&mut pair, 0, local, length);
+        receive(&mut pair, place, length as u64 + 5);
+        start(&mut pair, n % 4, transfer(SEND, local, length as u64));
+        pair.drain();
+        assert_eq!(pair.completions()[0].outcome, Outcome::Done, "{length}");
+        assert_eq!(pair.read(1, place, length), data);
+        let event = TargetEvent::Received {
+            user: place,
+            source: NODES[0],
+            bytes: length as u64,
+            failure: None,
+        };
+        assert_eq!(pair.target_events(), [event]);
+    }
+    assert_eq!(pair.nics[1].counters().receives_done, LENGTHS.len() as u64);
+}
+
+#[test]
+fn four_channels_work_at_once_and_leave_room_for_single_requests() {
+    let mut pair = Pair::new();
+    pair.spread = 300;
+    let length = 60_000;
+    for channel in 0..4 {
+        let at = 100_000 * channel as u64;
+        filled(&mut pair, 0, at, length);
+        let whole = transfer(block_put(at), at, length as u64);
+        start(&mut pair, channel, whole);
+    }
+    let mut most = 0;
+    for n in 0..400 {
+        pair.step();
+        most = most.max(pair.nics[0].requester.outstanding.slab.len());
+        if n % 4 != 0 {
+            continue;
+        }
+        let posted = pair.nics[0].post(pair.now, Owner::User(n), &post(put(&[1]), at(MEMORY - 1)));
+        assert_eq!(posted, Ok(()), "there is room beside the transfers");
+    }
+    assert!(most > 600 && most <= MAX_OUTSTANDING);
+    pair.drain();
+    let ends = pair.completions();
+    let is_transfer = |end: &&Completion| matches!(end.ended, Ended::Transfer { .. });
+    let mut all = ends.iter().filter(is_transfer);
+    assert_eq!(all.clone().count(), 4);
+    assert!(all.all(|c| c.outcome == Outcome::Done));
+    for channel in 0..4 {
+        let at = 100_000 * channel;
+        assert_eq!(pair.read(0, at, length), pair.read(1, at, length));
+    }
+}
+
+#[test]
+fn a_fenced_transfer_waits_for_all_before_it() {
+    for fence in [false, true] {
+        let mut pair = Pair::new();
+        start(&mut pair, 0, transfer(block_put(0), 0, 50_000));
+        start(&mut pair, 1, transfer(block_put(0), 0, 40_000));
+        let short = BlockTransfer {
+            fence,
+            ..transfer(block_put(0), 0, 10)
+        };
+        start(&mut pair, 2, short);
+        pair.drain();
+        let order: Vec<u64> = pair.completions().iter().map(|c| c.user).collect();
+        let last = usize::from(fence) * 2;
+        assert_eq!(order[last], 10, "{fence}: {order:?}");
+    }
+}
+
+#[test]
+fn a_channel_does_not_wait_for_answers_between_short_transfers() {
+    let mut pair = Pair::new();
+    pair.spread = 300;
+    let (count, length) = (200_u64, 128);
+    for n in 0..count {
+        let at = n * length;
+        filled(&mut pair, 0, at, length as usize);
+        let told = BlockTransfer {
+            event: Some(n),
+            ..transfer(block_put(at), at, length)
+        };
+        start(&mut pair, 0, told);
+    }
+    let begin = pair.now;
+    let mut most = 0;
+    while pair.nics[0].transfers.open() > 0 {
+        pair.step();
+        most = most.max(pair.nics[0].requester.outstanding.slab.len());
+        let under_way = pair.nics[0].transfers.under_way();
+        assert!(under_way <= 128, "{under_way}");
+    }
+    // One after the other each would take two round trips of 300 us on average.
+    let took = pair.now.since(begin);
+    assert!(took < Duration::from_ms(6), "{took:?}");
+    assert!(most > 150, "{most}");
+    let mut told: Vec<u64> = pair
+        .target_events()
+        .iter()
+        .map(|event| match event {
+            TargetEvent::Transaction { data, .. } => *data,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    told.sort_unstable();
+    assert!(told.into_iter().eq(0..count), "each event once");
+    let ends = pair.completions();
+    assert!(ends.iter().all(|end| end.outcome == Outcome::Done));
+    assert_eq!(ends.len(), count as usize);
+    let all = (count * length) as usize;
+    assert_eq!(pair.read(0, 0, all), pair.read(1, 0, all));
+    // All SSIDs are back.
+    let now = pair.now;
+    assert!((0..511).all(|user| pair.nics[0].open(now, user).is_ok()));
+}
+
+#[test]
+fn transfers_without_bytes_hold_nobody_up() {
+    let mut pair = Pair::new();
+    let none = transfer(block_put(0), 0, 0);
+    let event = Some(1);
+    let fence = true;
+    // Each is begun by the end of the one before it, on a channel that was looked at already.
+    for (channel, transfer) in [
+        (3, none),
+        (2, BlockTransfer { fence, ..none }),
+        (
+            3,
+            BlockTransfer {
+                fence,
+                event,
+                ..none
+            },
+        ),
+        (0, BlockTransfer { fence, ..none }),
+        (1, BlockTransfer { event, ..none }),
+    ] {
+        start(&mut pair, channel, transfer);
+    }
+    pair.step();
+    let ended = pair.completions().len();
+    assert_eq!(
+        (ended, pair.nics[0].requester.outstanding.slab.len()),
+        (2, 2)
+    );
+    pair.drain();
+    assert_eq!(pair.completions().len(), 3);
+    assert_eq!(pair.target_events().len(), 2);
+}
+
+#[test]
+fn what_is_wholly_out_is_not_given_up() {
+    let mut pair = Pair::new();
+    pair.spread = 300;
+    let told = BlockTransfer {
+        event: Some(1),
+        ..transfer(block_put(0), 0, 1000)
+    };
+    let (out, waits) = (told, transfer(block_put(0), 0, 100_000));
+    for (channel, what) in [(0, out), (1, waits), (0, out), (1, waits)] {
+        start(&mut pair, channel, what);
+    }
+    while pair.nics[0].requester.outstanding.slab.len() < 600 {
+        pair.step();
+    }
+    let nic = &mut pair.nics[0];
+    let (transfers, transactions) = (&mut nic.transfers, &mut nic.transactions);
+    transfers.give_up(TransferOwner::User(0), transactions);
+    pair.drain();
+    let mut ends: Vec<(u64, Outcome)> = pair
+        .completions()
+        .iter()
+        .map(|c| (c.user, c.outcome))
+        .collect();
+    ends.sort_by_key(|end| end.0);
+    let (done, aborted) = (Outcome::Done, Outcome::Failed(Failure::Aborted));
+    assert_eq!(
+        ends,
+        [
+            (1000, done),
+            (1000, done),
+            (100_000, aborted),
+            (100_000, aborted)
+        ]
+    );
+    assert_eq!(pair.target_events().len(), 2, "both have told the target");
+}
+
+#[test]
+fn a_fence_also_waits_for_the_answers_of_its_own_channel() {
+    let mut pair = Pair::new();
+    pair.spread = 300;
+    start(&mut pair, 0, transfer(block_put(0), 0, 128));
+    let fenced = BlockTransfer {
+        fence: true,
+        ..transfer(block_put(0), 0, 64)
+    };
+    start(&mut pair, 0, fenced);
+    start(&mut pair, 0, transfer(block_put(0), 0, 32));
+    let mut ended = Vec::new();
+    while pair.nics[0].transfers.open() > 0 {
+        pair.step();
+        ended.extend(pair.completions().iter().map(|end| end.user));
+        let posted = pair.nics[0].counters().puts_posted;
+        assert!(posted <= 2 || !ended.is_empty(), "the fence was passed");
+    }
+    assert_eq!(ended[0], 128, "{ended:?}");
+}
+
+#[test]
+fn a_put_may_leave_an_event_when_all_of_it_is_there() {
+    let mut pair = Pair::new();
+    let told = BlockTransfer {
+        event: Some(99),
+        ..transfer(block_put(100), 0, 20_000)
+    };
+    let data = filled(&mut pair, 0, 0, 20_000);
+    start(&mut pair, 3, told);
+    while pair.nics[1].counters().target_events == 0 {
+        assert!(pair.completions().is_empty());
+        pair.step();
+    }
+    assert_eq!(pair.read(1, 100, 20_000), data);
+    assert_eq!(outcome(&mut pair), Outcome::Done);
+    let events = pair.target_events();
+    let is_told = matches!(events[..], [TargetEvent::Transaction { data: 99, .. }]);
+    assert!(is_told, "{events:?}");
+}
+
+#[test]
+fn a_send_waits_for_a_receive_but_not_for_ever() {
+    let mut pair = Pair::with(config(0).send_retry(Duration::from_us(50), 12), config(1));
+    let data = filled(&mut pair, 0, 0, 1000);
+    start(&mut pair, 0, transfer(SEND, 0, 1000));
+    // Another channel is not held up by it.
+    start(&mut pair, 1, transfer(block_put(0), 0, 10));
+    pair.run(Duration::from_ms(3));
+    assert_eq!(pair.completions()[0].user, 10);
+    receive(&mut pair, 5000, 1000);
+    assert_eq!(outcome(&mut pair), Outcome::Done);
+    assert_eq!(pair.read(1, 5000, 1000), data);
+    assert!(pair.nics[0].counters().sends_retried > 3);
+    start(&mut pair, 0, transfer(SEND, 0, 1000));
+    let begin = pair.now;
+    pair.drain();
+    let end = Outcome::Failed(Failure::NoReceive);
+    assert_eq!(pair.completions()[0].outcome, end);
+    assert!(pair.now.since(begin) < Duration::from_ms(100));
+    let wrong_key = BlockOperation::Send { key: 1 };
+    receive(&mut pair, 5000, 1000);
+    start(&mut pair, 0, transfer(wrong_key, 0, 10));
+    assert_eq!(outcome(&mut pair), end, "the receive is for another key");
+    assert!(pair.nics[1].counters().refused_not_ready > 20);
+}
+
+#[test]
+fn sends_do_not_wait_for_each_other_and_puts_not_for_sends_that_nobody_takes() {
+    let mut pair = Pair::new();
+    pair.spread = 300;
+    let (count, length) = (200_u64, 500);
+    for n in 0..count {
+        filled(&mut pair, 0, n * length, length as usize);
+        receive(&mut pair, 500_000 + n * length, length);
+        start(&mut pair, 0, transfer(SEND, n * length, length));
+    }
+    let begin = pair.now;
+    while pair.nics[0].transfers.open() > 0 {
+        pair.step();
+        let under_way = pair.nics[0].transfers.under_way();
+        assert!(under_way <= 48, "{under_way}");
+    }
+    // One after the other each would take two round trips of 300 us on average, the first of them
+    // in its channel.
+    let took = pair.now.since(begin);
+    assert!(took < Duration::from_ms(15), "{took:?}");
+    assert_eq!(pair.nics[1].counters().receives_done, count);
+    // Which message meets which receive is the network's choice.
+    let all = |pair: &mut Pair, nic, at| {
+        let mut all: Vec<_> = (0..count)
+            .map(|n| pair.read(nic, at + n * length, length as usize))
+            .collect();
+        all.sort_unstable();
+        all
+    };
+    let sent = all(&mut pair, 0, 0);
+    assert_eq!(all(&mut pair, 1, 500_000), sent);
+    pair.completions();
+    for _ in 0..20 {
+        start(&mut pair, 0, transfer(SEND, 0, length));
+    }
+    start(&mut pair, 0, transfer(block_put(0), 0, 10));
+    pair.run(Duration::from_ms(5));
+    assert_eq!(pair.completions()[0].user, 10, "the put");
+    for n in 0..20 {
+        receive(&mut pair, 500_000 + n * length, length);
+    }
+    pair.drain();
+    let ends = pair.completions();
+    assert!(ends.iter().all(|end| end.outcome == Outcome::Done));
+    assert_eq!(ends.len(), 20);
+    let now = pair.now;
+    assert!((0..511).all(|user| pair.nics[0].open(now, user).is_ok()));
+}
+
+#[test]
+fn a_message_longer_than_its_receive_is_refused() {
+    let mut pair = Pair::new();
+    receive(&mut pair, 5000, 999);
+    start(&mut pair, 0, transfer(SEND, 0, 1000));
+    pair.drain();
+    let refused = Failure::Refused(Status::OutOfBounds);
+    assert_eq!(pair.completions()[0].outcome, Outcome::Failed(refused));
+    assert_eq!(pair.nics[1].responder.receives.waiting(), 1);
+    assert!(pair.target_events().is_empty());
+}
+
+#[test]
+fn a_transfer_reports_what_went_wrong_and_stops() {
+    let mut pair = Pair::new();
+    let beyond = MEMORY - 1000;
+    start(&mut pair, 0, transfer(block_put(beyond), 0, 1 << 19));
+    start(&mut pair, 1, transfer(block_get(beyond), 0, 1 << 19));
+    pair.drain();
+    for end in pair.completions() {
+        let refused = Failure::Refused(Status::OutOfBounds);
+        assert_eq!(end.outcome, Outcome::Failed(refused));
+        let Ended::Transfer { bytes, .. } = end.ended else {
+            panic!("transfers were asked for")
+        };
+        assert!((960..=1000).contains(&bytes), "{bytes}");
+    }
+    let asked = pair.nics[0].counters();
+    // It stops early.
+    assert!(asked.puts_posted < 2000 && asked.gets_posted < 2000);
+}
+
+#[test]
+fn a_message_that_is_cut_off_uses_its_receive_up_with_a_failure() {
+    // The source notices a lost piece and gives up; or it is gone itself.
+    for lose_all in [false, true] {
+        let mut pair = Pair::new();
+        receive(&mut pair, 5000, 1 << 19);
+        start(&mut pair, 0, transfer(SEND, 0, 1 << 19));
+        pair.run(Duration::from_us(50));
+        pair.harm.lost = 1000;
+        pair.run(Duration::from_us(10));
+        pair.harm.lost = if lose_all { 1000 } else { 0 };
+        pair.drain();
+        let end = Outcome::Failed(Failure::TimedOut);
+        assert_eq!(pair.completions()[0].outcome, end);
+        pair.run(TIMEOUT.times(6));
+        let expected = [Failure::Aborted, Failure::TimedOut][usize::from(lose_all)];
+        let events = pair.target_events();
+        let [TargetEvent::Received { failure, bytes, .. }] = events[..] else {
+            panic!("the receive is used up: {events:?}")
+        };
+        assert_eq!(failure, Some(expected));
+        assert!(bytes < 1 << 19);
+        assert_eq!(pair.nics[1].counters().receives_failed, 1);
+    }
+}
+
+#[test]
+fn what_is_no_transfer_is_not_queued() {
+    let mut pair = Pair::new();
+    let now = pair.now;
+    let mut error = |channel, transfer| {
+        let queued = pair.nics[0].transfer(now, channel, transfer);
+        queued.expect_err("it cannot be queued")
+    };
+    let good = transfer(block_put(0), 0, 10);
+    let long = MAX_TRANSFER_BYTES + 1;
+    let beyond = transfer(block_get(1 << 40), 0, 1);
+    let target = Target::Virtual(2);
+    let nobody = BlockTransfer { target, ..good };
+    for (channel, transfer, expected) in [
+        (4, good, BlockError::Channel(4)),
+        (0, transfer(block_put(0), 0, long), BlockError::Length(long)),
+        (
+            0,
+            transfer(block_put(0), MEMORY - 9, 10),
+            BlockError::LocalBounds,
+        ),
+        (0, beyond, BlockError::Offset),
+        (0, nobody, BlockError::VirtualNode(2)),
+    ] {
+        assert_eq!(error(channel, transfer), expected, "{transfer:?}");
+    }
+    for _ in 0..MAX_QUEUED_TRANSFERS {
+        start(&mut pair, 0, good);
+    }
+    let full = pair.nics[0].transfer(now, 0, good);
+    assert_eq!(full, Err(BlockError::QueueFull));
+    pair.drain();
+    assert_eq!(pair.completions().len(), MAX_QUEUED_TRANSFERS);
+}
+
+#[test]
+fn more_messages_than_may_arrive_at_once_wait_their_turn() {
+    let mut pair = Pair::new();
+    pair.spread = 400;
+    for n in 0..100 {
+        receive(&mut pair, 400_000 + 3000 * n, 3000);
+        let from = 3000 * n;
+        filled(&mut pair, 0, from, 3000);
+        start(&mut pair, n as usize % 4, transfer(SEND, from, 3000));
+    }
+    pair.drain();
+    let ends = pair.completions();
+    assert!(ends.iter().all(|c| c.outcome == Outcome::Done));
+    let mut all = |nic, from| -> Vec<Vec<u8>> {
+        let places = (0..100_u64).map(|n| from + 3000 * n);
+        places.map(|place| pair.read(nic, place, 3000)).collect()
+    };
+    let (mut found, mut sent) = (all(1, 400_000), all(0, 0));
+    // Which message meets which receive is the network's choice.
+    found.sort();
+    sent.sort();
+    assert!(found == sent);
+    assert_eq!(pair.nics[1].counters().receives_done, 100);
+}
+
+/// A node that nobody is.
+const DEAD: NodeId = NodeId::new(9, 9, 1);
+
+fn to_the_dead(length: u64) -> BlockTransfer {
+    BlockTransfer {
+        target: Target::Node(DEAD),
+        ..transfer(block_put(0), 0, length)
+    }
+}
+
+/// How long a put of half the memory takes, whatever else there is.
+fn put_of_half(pair: &mut Pair, channel: usize) -> Duration {
+    let begin = pair.now;
+    start(
+        pair,
+        channel,
+        transfer(block_put(MEMORY / 2), 0, MEMORY / 2),
+    );
+    loop {
+        pair.step();
+        if let Some(end) = pair.nics[0].poll_completion() {
+            assert_eq!((end.user, end.outcome), (MEMORY / 2, Outcome::Done));
+            return pair.now.since(begin);
+        }
+        let took = pair.now.since(begin);
+        assert!(took < Duration::from_ms(10), "it waits for the dead");
+    }
+}
+
+/// Two network interfaces whose requests time out so late that nobody waits for it.
+fn patient_pair() -> Pair {
+    let timeout = Duration::from_ms(20);
+    Pair::with(config(0).request_timeout(timeout), config(1))
+}
+
+#[test]
+fn a_dead_target_takes_little_from_those_that_answer() {
+    let mut pair = patient_pair();
+    let alone = put_of_half(&mut pair, 0);
+    // More of them than there are channels, in front of the living one's in its own.
+    for n in 0..12 {
+        start(&mut pair, n % CHANNELS, to_the_dead(MEMORY / 2));
+    }
+    pair.run(Duration::from_us(100));
+    for channel in 0..CHANNELS {
+        let took = put_of_half(&mut pair, channel);
+        assert!(took < alone.times(2), "{took:?} instead of {alone:?}");
+    }
+    // Short ones, of which each has a slot.
+    for n in 0..40 {
+        start(&mut pair, n % CHANNELS, to_the_dead(1));
+    }
+    let took = put_of_half(&mut pair, 0);
+    assert!(took < alone.times(2), "{took:?} instead of {alone:?}");
+    pair.drain();
+    let ends = pair.completions();
+    let timed_out = Outcome::Failed(Failure::TimedOut);
+    assert!(ends.iter().all(|end| end.outcome == timed_out));
+    assert_eq!(ends.len(), 52);
+    let now = pair.now;
+    assert!((0..511).all(|user| pair.nics[0].open(now, user).is_ok()));
+}
+
+#[test]
+fn a_target_that_dies_leaves_some_for_others_and_gets_all_again_when_it_is_back() {
+    let mut pair = patient_pair();
+    let alone = put_of_half(&mut pair, 0);
+    // It has what it may have, and no answer comes any more.
+    for channel in 0..CHANNELS {
+        start(&mut pair, channel, transfer(block_put(0), 0, MEMORY / 2));
+    }
+    pair.run(Duration::from_us(20));
+    pair.harm.lost = 1000;
+    pair.run(Duration::from_us(200));
+    let held = pair.nics[0].requester.outstanding.slab.len();
+    assert!((885..=896).contains(&held), "{held}");
+    // Another one, that never answered, has little of what is left.
+    start(&mut pair, 0, to_the_dead(MEMORY / 2));
+    pair.run(Duration::from_us(200));
+    let held_more = pair.nics[0].requester.outstanding.slab.len() - held;
+    assert_eq!(held_more, 1, "it is asked whether it answers");
+    pair.drain();
+    assert_eq!(pair.completions().len(), CHANNELS + 1);
+    pair.harm.lost = 0;
+    let again = put_of_half(&mut pair, 1);
+    assert!(again < alone.times(2), "{again:?} instead of {alone:?}");
+}
+
+#[test]
+fn what_is_queued_to_a_silent_target_fails_with_its_window() {
+    for count in [64_u64, 200] {
+        let mut pair = Pair::new();
+        pair.harm.lost = 1000;
+        for n in 0..count {
+            let channel = (n % 4) as usize;
+            start(&mut pair, channel, transfer(block_put(0), 0, 4096));
+        }
+        let begin = pair.now;
+        pair.drain();
+        let took = pair.now.since(begin);
+        assert!(took < TIMEOUT + TIMEOUT, "{took:?} for one time-out");
+        let ends = pair.completions();
+        let timed_out = Outcome::Failed(Failure::TimedOut);
+        assert!(ends.iter().all(|end| end.outcome == timed_out));
+        assert_eq!(ends.len(), count as usize, "each ends once");
+    }
+}
+
+#[test]
+fn a_silent_target_does_not_take_others_with_it() {
+    let mut pair = Pair::new();
+    let dead = Target::Node(NodeId::new(9, 9, 3));
+    for n in 0..60_u64 {
+        for (target, length) in [(dead, 4096), (Target::Virtual(1), 4000)] {
+            let one = BlockTransfer {
+                target,
+                ..transfer(block_put(0), 0, length)
+            };
+            start(&mut pair, (n % 4) as usize, one);
+        }
+    }
+    // The transfer queued later is fenced: it waits for those to the dead target and is then
+    // carried out.
+    let fenced = BlockTransfer {
+        fence: true,
+        ..transfer(block_put(0), 0, 10)
+    };
+    start(&mut pair, 0, fenced);
+    let begin = pair.now;
+    pair.drain();
+    assert!(pair.now.since(begin) < TIMEOUT + TIMEOUT);
+    let mut counts = BTreeMap::new();
+    for end in pair.completions() {
+        *counts
+            .entry((end.user, end.outcome == Outcome::Done))
+            .or_insert(0) += 1;
+    }
+    let wanted = [((10, true), 1), ((4000, true), 60), ((4096, false), 60)];
+    assert_eq!(counts, BTreeMap::from(wanted));
+}
+
+#[test]
+fn a_network_interface_that_hears_nothing_does_not_try_target_by_target() {
+    let mut pair = Pair::new();
+    let begin = pair.now;
+    pair.harm.lost = 1000;
+    for node in 0..200_u32 {
+        let one = BlockTransfer {
+            target: Target::Node(NodeId::from_bits(0x100 + node)),
+            ..transfer(block_put(0), 0, 4096)
+        };
+        start(&mut pair, (node % 4) as usize, one);
+    }
+    pair.drain();
+    let took = pair.now.since(begin);
+    assert!(took < TIMEOUT + TIMEOUT, "{took:?} for one time-out");
+    assert_eq!(pair.completions().len(), 200);
+}

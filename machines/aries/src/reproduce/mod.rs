@@ -1,0 +1,76 @@
+//! The tables of the Cray XC white paper.
+//!
+//! | module | of the paper | what runs |
+//! |---|---|---|
+//! | [`crc`] | "RAS" | the check of a set, all error patterns counted |
+//! | [`tables`] | tables 1, 2 and 3 | links and cables of generated dragonflies, counted |
+//! | [`efficiency`] | "Aries Performance" | packets, sets and frames, written and read |
+//! | [`performance`] | "Aries Performance" | routers and links in virtual time |
+
+pub mod crc;
+pub mod efficiency;
+pub mod performance;
+pub mod tables;
+
+use phitwire::reproduce::Reproduction;
+
+/// The tables, by the names that the command has for them.
+pub const TABLES: &[Reproduction] = &[
+    Reproduction {
+        name: "aries-table1",
+        help: "Devices and cables of a full dragonfly",
+        run: |_| tables::table1(tables::CRAY_XC).map_err(|error| error.to_string()),
+    },
+    Reproduction {
+        name: "aries-table2",
+        help: "Optical cables of two partial dragonflies",
+        run: |_| tables::table2(tables::CRAY_XC).map_err(|error| error.to_string()),
+    },
+    Reproduction {
+        name: "aries-table3",
+        help: "Cables and bandwidth across their worst bisection",
+        run: |_| tables::table3(tables::CRAY_XC).map_err(|error| error.to_string()),
+    },
+    Reproduction {
+        name: "aries-crc",
+        help: "Undetected errors of the check of a set",
+        run: |_| Ok(crc::table()),
+    },
+    Reproduction {
+        name: "aries-efficiency",
+        help: "Flits and payload efficiency of 64-byte puts and gets",
+        run: |_| Ok(efficiency::table()),
+    },
+    Reproduction {
+        name: "aries-performance",
+        help: "Latency of a hop and global bandwidth, from running routers and links",
+        run: |settings| performance::table(settings.seed, performance::CYCLES),
+    },
+];
+
+/// Figures that the Cray XC white paper states.
+pub mod stated {
+    /// Nodes of the system whose undetected errors are told ("RAS").
+    pub const SYSTEM_NODES: f64 = 25_000.0;
+    /// Bit error rate of its lanes ("RAS").
+    pub const BIT_ERROR_RATE: f64 = 1e-7;
+    /// Years, at least, between its undetected errors ("RAS").
+    pub const YEARS_BETWEEN_UNDETECTED: f64 = 7_250.0;
+    /// Nodes that share a router.
+    pub const NODES_PER_ROUTER: f64 = 4.0;
+    /// Latency that a router-to-router hop adds, and the most that the hops of a minimal path add,
+    /// in nanoseconds ("Aries Performance").
+    pub const HOP_NS: f64 = 100.0;
+    /// See [`HOP_NS`].
+    pub const HOPS_NS: f64 = 500.0;
+    /// Peak global bandwidth of a node and its payload, in GB/s ("Aries Performance").
+    pub const GLOBAL_GBYTES: f64 = 11.7;
+    /// See [`GLOBAL_GBYTES`].
+    pub const PAYLOAD_GBYTES: f64 = 7.5;
+    /// Tiles of a router for links between groups ("Dragonfly Implementation").
+    pub const GLOBAL_TILES: f64 = 10.0;
+    /// Network tiles of a router, each with a link ("Aries Router").
+    pub const NETWORK_TILES: f64 = 40.0;
+    /// Raw bandwidth of a link in one direction, in bytes per second ("Aries Performance").
+    pub const LINK_BYTES_PER_S: f64 = 5.25e9;
+}

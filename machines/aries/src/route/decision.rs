@@ -1,0 +1,408 @@
+//! Route decisions of an Aries dragonfly (Cray XC white paper, "Aries Router" and "Cray XC
+//! Routing").
+//!
+//! A way has at most three parts, each minimal inside a group, green before black: *up* to a random
+//! intermediate router (the *root*, only on non-minimal ways), and down from there. Nothing in the
+//! packet names the root: every router on the way up draws the next step, and one that draws "stay"
+//! twice is the root; an adaptive packet draws no "stay" on its way to a root, loads decide. The
+//! class of the virtual channel (0 to 3) says which part of the way a packet is on; classes only
+//! grow along a way, and within a class come green, black and blue links in this order, so no cycle
+//! of channels can wait for itself.
+//!
+//! [`Routes::choose`] is the decision of a tile for one packet; [`Routes::ways`] is every decision
+//! that it could ever take, for checks.
+
+use phitwire_framing::aries::flit::{Head, Routing};
+
+pub use super::draws::Loads;
+pub use super::ways::{Arrival, Choice, Decision, Refusal, Way, WaySet, Ways};
+
+use super::draws::HashDraws;
+use super::registers::{AriesRegisters, FIRST_NIC_PORT, PORTS, PortKind, PortMask, RouteTables};
+use phitwire::rng::{Rng, spread};
+
+/// What the tiles of a router have in common for their decisions.
+#[derive(Clone, Debug)]
+pub struct Routes {
+    registers: AriesRegisters,
+    green: PortMask,
+    black: PortMask,
+    blue: PortMask,
+    nics: PortMask,
+    named: PortMask,
+    salt: u64,
+}
+
+/// What a packet is about to do at this router.
+#[derive(Clone, Copy)]
+struct Intent {
+    minimal: Part,
+    up: Up,
+    at_source: bool,
+    /// Whether the packet's state asks for the way up.
+    is_up: bool,
+    /// How far the packet has come: 0 at its source and behind a blue link, 1 behind a green link,
+    /// 2 behind a black one, 3 more in an intermediate group. A bias may grow with it.
+    position: u8,
+}
+
+/// A minimal part of a way; without ports there is none.
+#[derive(Clone, Copy)]
+struct Part {
+    ports: PortMask,
+    class: u8,
+}
+
+/// The way up to a root; without ports there is none.
+#[derive(Clone, Copy)]
+struct Up {
+    /// Ports of the dimensions that are still open.
+    greens: PortMask,
+    blacks: PortMask,
+    class: u8,
+    /// What comes after the green and black steps in a group: the blue links to the intermediate
+    /// group, or the minimal ways of the root.
+    ends: PortMask,
+    /// The class of the root's minimal ways; `None`: `ends` are blue links.
+    root: Option<u8>,
+}
+
+/// All ways of a packet that came in by a port of `kind` at the router of `registers`. For many
+/// packets at one router make [`Routes`] once.
+pub fn ways(registers: &AriesRegisters, kind: PortKind, head: Head) -> Ways {
+    Routes::new(registers.clone()).ways(kind, head)
+}
+
+impl Routes {
+    /// The decisions of the router with these registers.
+    pub fn new(registers: AriesRegisters) -> Self {
+        let of = |kind| {
+            (0..PORTS)
+                .filter(|&port| registers.ports.get(port).copied().flatten() == Some(kind))
+                .fold(0, |mask, port| mask | 1 << port)
+        };
+        let id = u64::from(registers.group) << 8 | u64::from(registers.router);
+        Self {
+            green: of(PortKind::Green),
+            black: of(PortKind::Black),
+            blue: of(PortKind::Blue),
+            nics: of(PortKind::Processor),
+            salt: spread(id),
+            named: registers.named_ports(),
+            registers,
+        }
+    }
+
+    /// The ports that some table names.
+    pub fn named_ports(&self) -> PortMask {
+        self.named
+    }
+
+    /// The registers.
+    pub fn registers(&self) -> &AriesRegisters {
+        &self.registers
+    }
+
+    /// All ports with a link.
+    pub fn ports(&self) -> PortMask {
+        self.green | self.black | self.blue | self.nics
+    }
+
+    /// The ports of a kind.
+    pub fn ports_of(&self, kind: PortKind) -> PortMask {
+        match kind {
+            PortKind::Processor => self.nics,
+            PortKind::Green => self.green,
+            PortKind::Black => self.black,
+            PortKind::Blue => self.blue,
+        }
+    }
+
+    fn tables(&self, kind: PortKind) -> &RouteTables {
+        &self.registers.tables[kind as usize]
+    }
+
+    fn minimal(&self, kind: PortKind, head: Head) -> PortMask {
+        let (to, tables) = (head.destination(), self.tables(kind));
+        if to.group() == self.registers.group {
+            entry(&tables.local_minimal, to.router().into())
+        } else {
+            entry(&tables.global_minimal, to.group().into())
+        }
+    }
+
+    fn non_minimal(&self, kind: PortKind, head: Head) -> PortMask {
+        let (to, tables) = (head.destination(), self.tables(kind));
+        if to.group() == self.registers.group {
+            entry(&tables.local_non_minimal, to.router().into())
+        } else {
+            entry(&tables.global_non_minimal, to.group().into())
+        }
+    }
+
+    /// The port of the packet's NIC, if this is its router.
+    fn nic(&self, head: Head) -> Option<u8> {
+        let to = head.destination();
+        (to.group() == self.registers.group && to.router() == self.registers.router)
+            .then(|| FIRST_NIC_PORT as u8 + to.nic())
+    }
+
+    /// The part of its way that a packet is on, with the ports of `live` only.
+    // Inlined so that its fields stay in registers: a struct stored in narrow pieces stalls the wide
+    // load that copies it.
+    #[inline(always)]
+    fn phase(&self, kind: PortKind, head: Head, live: PortMask) -> Intent {
+        let local = head.destination().group() == self.registers.group;
+        let mut class = head.vc() & 3;
+        let mut is_up = head.non_minimal();
+        match kind {
+            // Nobody but this router says how a packet leaves its source.
+            PortKind::Processor => (class, is_up) = (0, false),
+            PortKind::Blue => {
+                class = self.registers.blue_classes[usize::from(!local)][usize::from(class)] & 3;
+                // In the group in the middle the way goes on up; whoever comes there on the way
+                // down is lost.
+                is_up = !local && class < 2;
+                if !local && !is_up {
+                    return Intent::NOWHERE;
+                }
+            }
+            PortKind::Green | PortKind::Black => {}
+        }
+        let at_source = kind == PortKind::Processor;
+        let position = match kind {
+            PortKind::Processor | PortKind::Blue => 0,
+            PortKind::Green => 1,
+            PortKind::Black => 2,
+        } + if local { 0 } else { 3 * class.min(1) };
+        let is_minimal = !is_up || class == 0 && !local;
+        let minimal = Part {
+            ports: if is_minimal {
+                self.minimal(kind, head) & live
+            } else {
+                0
+            },
+            class,
+        };
+        let from = if is_minimal && local {
+            PortKind::Processor
+        } else {
+            kind
+        };
+        let up = if is_minimal && class != 0 {
+            Up::NOWHERE
+        } else {
+            self.up(from, head, live, class, is_up)
+        };
+        Intent {
+            minimal,
+            up,
+            at_source,
+            is_up,
+            position,
+        }
+    }
+
+    /// The way up for a packet that has come on `class` and `is_up` already, or only begins to be;
+    /// `from` says which dimensions are still open.
+    #[inline]
+    fn up(&self, from: PortKind, head: Head, live: PortMask, class: u8, is_up: bool) -> Up {
+        let local = head.destination().group() == self.registers.group;
+        let ports = self.non_minimal(from, head) & live;
+        let greens = match from {
+            PortKind::Processor | PortKind::Blue => ports & self.green,
+            PortKind::Green | PortKind::Black => 0,
+        };
+        let blacks = match from {
+            PortKind::Black => 0,
+            _ => ports & self.black,
+        };
+        if !local && class == 0 {
+            return Up {
+                greens,
+                blacks,
+                class,
+                ends: ports & self.blue,
+                root: None,
+            };
+        }
+        let class = if local {
+            self.registers.local_up_class & 3
+        } else {
+            class
+        };
+        Up {
+            greens,
+            blacks,
+            class,
+            // A packet that begins its way up right here gains nothing from a root right here.
+            ends: if is_up {
+                self.minimal(PortKind::Processor, head) & live
+            } else {
+                0
+            },
+            root: Some(self.registers.root_classes[usize::from(class)] & 3),
+        }
+    }
+
+    /// Every decision that this router could take for a packet with this head, whatever its routing
+    /// mode, the loads, what is drawn, and the links that happen to be down.
+    pub fn ways(&self, kind: PortKind, head: Head) -> Ways {
+        let mut ways = Ways::default();
+        if let Some(port) = self.nic(head) {
+            let class = if kind == PortKind::Processor {
+                0
+            } else {
+                head.vc() & 3
+            };
+            ways.add(1 << port & self.nics, class, false);
+            return ways;
+        }
+        let phase = self.phase(kind, head, PortMask::MAX);
+        let Intent { minimal, up, .. } = phase;
+        ways.add(minimal.ports, minimal.class, false);
+        let steps = up.greens | up.blacks;
+        match up.root {
+            None => ways.add(steps | up.ends, up.class, true),
+            Some(class) => {
+                ways.add(steps, up.class, true);
+                ways.add(up.ends, class, false);
+            }
+        }
+        ways
+    }
+
+    /// Decides where a packet goes: `live` are the ports whose link is up, `load` gives a port's
+    /// load.
+    ///
+    /// Per packet and router two minimal and two non-minimal candidates are drawn, as far as its
+    /// mode and state allow. The path with the least load after the mode's bias wins (white paper,
+    /// "Aries Router", "Cray XC Routing"); a tie goes to the minimal one, which is our choice.
+    ///
+    /// # Errors
+    /// [`Refusal`] when there is none.
+    pub fn choose(
+        &self,
+        arrival: Arrival,
+        live: PortMask,
+        rng: &mut Rng,
+        load: impl Loads,
+    ) -> Result<Decision, Refusal> {
+        let Arrival { port, kind, head } = arrival;
+        if let Some(nic) = self.nic(head) {
+            let class = if kind == PortKind::Processor {
+                0
+            } else {
+                head.vc() & 3
+            };
+            return self.eject(nic, class, live);
+        }
+        let phase = self.phase(kind, head, live);
+        let mode = head.routing();
+        let decision = if mode.is_deterministic() {
+            let mut draws = HashDraws(self.flow_hash(port, head));
+            self.pick_hashed(phase, mode, &mut draws)
+        } else if let Some(mode) = mode.adaptive_mode() {
+            self.pick_adaptive(phase, mode, rng, &load)
+        } else {
+            self.pick_of_kind(phase, mode == Routing::Valiant, rng, &load)
+        };
+        decision.ok_or_else(|| {
+            if self.ways(kind, head).is_empty() {
+                Refusal::Unroutable
+            } else {
+                Refusal::Dead
+            }
+        })
+    }
+
+    fn eject(&self, port: u8, class: u8, live: PortMask) -> Result<Decision, Refusal> {
+        if self.nics >> port & 1 == 0 {
+            return Err(Refusal::Unroutable);
+        }
+        if live >> port & 1 == 0 {
+            return Err(Refusal::Dead);
+        }
+        let way = Way {
+            port,
+            class,
+            non_minimal: false,
+        };
+        Ok(Decision {
+            way,
+            kind: Choice::Eject,
+        })
+    }
+}
+
+impl Intent {
+    const NOWHERE: Self = Self {
+        minimal: Part { ports: 0, class: 0 },
+        up: Up::NOWHERE,
+        at_source: false,
+        is_up: false,
+        position: 0,
+    };
+
+    /// Whether the way up is what the packet takes if it can; at the source the mode says so.
+    fn wants_up(&self, mode_wants_up: bool) -> bool {
+        if self.at_source {
+            mode_wants_up
+        } else {
+            self.is_up
+        }
+    }
+
+    fn decision(&self, way: Way, up: bool, fallback: bool) -> Decision {
+        let kind = if fallback {
+            Choice::Fallback
+        } else if self.at_source {
+            if up {
+                Choice::NonMinimal
+            } else {
+                Choice::Minimal
+            }
+        } else if up && !way.non_minimal {
+            Choice::Root
+        } else if up && !self.is_up {
+            Choice::Diverted
+        } else if !up && self.is_up {
+            Choice::Returned
+        } else {
+            Choice::Transit
+        };
+        Decision { way, kind }
+    }
+}
+
+impl Up {
+    const NOWHERE: Self = Self {
+        greens: 0,
+        blacks: 0,
+        class: 0,
+        ends: 0,
+        root: None,
+    };
+}
+
+impl Part {
+    #[inline]
+    fn way(&self, port: u8) -> Way {
+        Way {
+            port,
+            class: self.class,
+            non_minimal: false,
+        }
+    }
+}
+
+#[inline]
+fn entry(table: &[PortMask], index: usize) -> PortMask {
+    table.get(index).copied().unwrap_or(0)
+}
+
+#[path = "pick.rs"]
+mod pick;
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

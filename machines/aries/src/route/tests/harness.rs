@@ -1,0 +1,98 @@
+//! A small dragonfly for tests of routing and of the router.
+
+use super::registers::{AriesRegisters, PortKind};
+use crate::topology::{
+    Classes, Dragonfly, DragonflySpec, DragonflyWiring, Far, Faults, Routed, Shape,
+};
+
+/// A router: group and number within it.
+pub(crate) type At = (usize, usize);
+
+/// A generated dragonfly, whose routers have four NICs each, and what it is routed by.
+pub(crate) struct Machine {
+    pub network: Dragonfly,
+    pub wiring: DragonflyWiring,
+    pub routed: Routed,
+}
+
+impl Machine {
+    /// Groups of chassis of blades, with so many black links between two routers and blue ones
+    /// between two groups.
+    pub(crate) fn new(shape: (u16, u8, u8), black_links: u8, blue_links: u16) -> Self {
+        Self::with(shape, black_links, blue_links, |_| {})
+    }
+
+    /// One whose routers have two black and two blue links each.
+    pub(crate) fn small() -> Self {
+        Self::small_with(|_| {})
+    }
+
+    /// The same with a change of classes.
+    pub(crate) fn small_with(change: impl FnOnce(&mut Classes)) -> Self {
+        Self::with((4, 2, 3), 2, 4, change)
+    }
+
+    pub(crate) fn with(
+        (groups, chassis, blades): (u16, u8, u8),
+        black_links: u8,
+        blue_links: u16,
+        change: impl FnOnce(&mut Classes),
+    ) -> Self {
+        let spec = DragonflySpec {
+            shape: Shape {
+                groups,
+                chassis,
+                blades,
+                nics: Shape::MAX_NICS,
+            },
+            black_links: Some(black_links),
+            global_links: Some(blue_links),
+            ..DragonflySpec::default()
+        };
+        let mut network = spec.generate().expect("links fit on the ports");
+        network.settings.forward_progress_ms = 1;
+        change(&mut network.classes);
+        let wiring = DragonflyWiring::new(&network);
+        let routed = network.route_with(&wiring, &Faults::default());
+        Self {
+            network,
+            wiring,
+            routed,
+        }
+    }
+
+    pub(crate) fn all(&self) -> impl Iterator<Item = At> + use<> {
+        let (groups, routers) = (self.network.shape.groups, self.routers());
+        (0..groups.into()).flat_map(move |g| (0..routers).map(move |r| (g, r)))
+    }
+
+    /// Routers of a group.
+    pub(crate) fn routers(&self) -> usize {
+        self.network.shape.group_routers()
+    }
+
+    /// Number of a router among all.
+    pub(crate) fn index(&self, (g, r): At) -> usize {
+        g * self.routers() + r
+    }
+
+    /// The other end of a network port.
+    pub(crate) fn peer(&self, at: At, port: usize) -> Option<(At, usize)> {
+        match self.wiring.far(self.index(at) as u32, port as u8)? {
+            Far::Nic(_) => None,
+            Far::Router(to, back) => {
+                let (to, routers) = (to as usize, self.routers());
+                Some(((to / routers, to % routers), back.into()))
+            }
+        }
+    }
+
+    pub(crate) fn kind(&self, at: At, port: usize) -> Option<PortKind> {
+        self.wiring.kind(self.index(at) as u32, port as u8)
+    }
+
+    /// The registers of a router.
+    pub(crate) fn registers(&self, at: At) -> AriesRegisters {
+        self.routed.registers[self.index(at)].clone()
+    }
+}

@@ -1,0 +1,228 @@
+//! What processes and worlds see of an Aries router beside what all chips have, its links, and its
+//! route tables for those who replace them.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use thiserror::Error;
+
+use super::node::is_drained;
+use super::register_map::register_list;
+use super::{Aries, AriesEvent, Core};
+use crate::link::{AriesInput, AriesLcb, VC_NAMES};
+use crate::route::registers::{PORTS, RouteTables};
+use phitwire::chip::{CoreRegisters, CoreRerouting};
+use phitwire::device::{
+    DeviceError, DeviceEvent, EndAccount, LinkEnd, LinkFault, LinkView, RegisterInfo, RegisterName,
+    Routing, Units,
+};
+use phitwire::kit::Digest;
+use phitwire::link::{EndStatus, LinkControlBlock};
+use phitwire::time::Time;
+
+impl LinkView for AriesLcb {
+    fn for_each_counter(&self, mut visit: &mut dyn FnMut(&'static str, u64)) {
+        self.counters().for_each(&mut visit);
+        self.set_counters().for_each(visit);
+    }
+
+    /// Measured: what a turn costs is soon less than what its system calls do, since a packet takes
+    /// few of a node's instructions.
+    fn bytes_per_turn(&self) -> usize {
+        16_000
+    }
+
+    fn account(&self) -> EndAccount {
+        let sets = self.aries_config().sets();
+        // What is discarded is counted in packets, whose flits nobody has counted.
+        let discarded = self.counters().tx_discarded_packets;
+        EndAccount {
+            units: Units {
+                credits: "flits",
+                unacknowledged: "sets",
+                conserved: "flits",
+            },
+            active: self.is_active(),
+            credits: self.credits().to_vec(),
+            offers: vec![sets.private_flits + sets.common_flits; self.credits().len()],
+            unacknowledged: self.unacknowledged_sets(),
+            unsent: self.backlog_flits().into(),
+            taken: self.set_counters().tx_flits,
+            given_up: (discarded == 0).then_some(0),
+            accepted: self.set_counters().rx_flits,
+        }
+    }
+
+    fn sent(&self) -> u64 {
+        let sets = self.set_counters();
+        sets.tx_sets - sets.tx_replayed_sets
+    }
+
+    fn resent(&self) -> u64 {
+        self.set_counters().tx_replayed_sets
+    }
+
+    fn bad_checks(&self) -> u64 {
+        self.set_counters().rx_bad_crcs
+    }
+}
+
+impl LinkEnd for AriesLcb {
+    const LINK: &'static str = "Aries";
+    const VC_NAMES: &'static [&'static str] = &VC_NAMES;
+
+    fn suffer(&mut self, now: Time, fault: LinkFault, input: &mut AriesInput) -> bool {
+        match fault {
+            LinkFault::SoftError => self.soft_error_next(),
+            LinkFault::Down => self.link_down(now, input),
+            LinkFault::Up => self.link_up(now),
+            LinkFault::ForceRetry => self.force_retry(now),
+            LinkFault::BadCrc => self.force_bad_crc(),
+            LinkFault::Reinit => self.force_reinit(now),
+            LinkFault::LoseClock(span) => self.lose_clock(now, span),
+            LinkFault::Inject(injection) => self.inject(injection),
+            LinkFault::LaneNoise { .. } => return false,
+        }
+        true
+    }
+}
+
+impl From<AriesEvent> for DeviceEvent {
+    fn from(event: AriesEvent) -> Self {
+        let tile = match event {
+            AriesEvent::Link { port, event } => return Self::Link { port, event },
+            AriesEvent::ForwardProgress { tile, .. }
+            | AriesEvent::ForwardProgressRestored { tile, .. }
+            | AriesEvent::Unroutable { tile, .. }
+            | AriesEvent::NoLivePort { tile, .. } => tile,
+        };
+        Self::own(Some(tile), event)
+    }
+}
+
+/// Registers of an Aries have no addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("registers of an Aries router go by name")]
+struct ByNameOnly;
+
+impl CoreRegisters for Core {
+    fn read(chip: &Aries, register: RegisterName<'_>) -> Result<u64, DeviceError> {
+        match register {
+            RegisterName::Address(_) => None,
+            RegisterName::Name(name) => chip.get(name),
+        }
+        .ok_or_else(|| DeviceError::UnknownRegister {
+            register: register.to_string(),
+            hint: " in an Aries router: they go by name",
+        })
+    }
+
+    fn write(chip: &mut Aries, register: RegisterName<'_>, value: u64) -> Result<(), DeviceError> {
+        match register {
+            RegisterName::Address(_) => Err(ByNameOnly.into()),
+            RegisterName::Name(name) => chip.set(name, value).map_err(Into::into),
+        }
+        .map_err(|why| DeviceError::RegisterRefused {
+            register: register.to_string(),
+            why,
+        })
+    }
+
+    fn list(chip: &Aries) -> Vec<RegisterInfo> {
+        register_list(chip.core().registers())
+    }
+}
+
+/// Why route tables were not installed.
+#[derive(Debug, Error)]
+enum TablesError {
+    /// They are not written as route tables are.
+    #[error("not understood: {0}")]
+    Form(#[from] serde_json::Error),
+    /// A table has another length.
+    #[error(
+        "{name} has {new} entries, this router's has {own}: are the tables of another topology?"
+    )]
+    Length {
+        /// The table.
+        name: &'static str,
+        /// Entries of the router's.
+        own: usize,
+        /// Entries of the one offered.
+        new: usize,
+    },
+    /// An entry names a port that there is not.
+    #[error("{name}, entry {index}: there are {PORTS} ports only")]
+    Port {
+        /// The table.
+        name: &'static str,
+        /// The entry.
+        index: usize,
+    },
+}
+
+impl RouteTables {
+    /// Whether `new` can take their place: tables of another machine are refused whole.
+    fn check(&self, new: &Self) -> Result<(), TablesError> {
+        for ((name, own), (_, new)) in self.by_name().into_iter().zip(new.by_name()) {
+            if own.len() != new.len() {
+                let (own, new) = (own.len(), new.len());
+                return Err(TablesError::Length { name, own, new });
+            }
+            if let Some(index) = new.iter().position(|ports| ports >> PORTS != 0) {
+                return Err(TablesError::Port { name, index });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A digest of the route tables of a router, in hexadecimal: equal tables have equal ones.
+pub fn digest(tables: &[Arc<RouteTables>; 4]) -> String {
+    let mut digest = Digest::new();
+    for (_, table) in tables.iter().flat_map(|of| of.by_name()) {
+        digest.add(table.len() as u64);
+        table.iter().for_each(|&entry| digest.add(entry));
+    }
+    digest.to_string()
+}
+
+impl CoreRerouting for Core {
+    fn quiesce(chip: &mut Aries) {
+        chip.core_mut().quiesce();
+    }
+
+    fn release(chip: &mut Aries) {
+        chip.core_mut().release();
+    }
+
+    fn routing(chip: &Aries) -> Routing {
+        Routing {
+            quiesced: chip.core().is_quiesced(),
+            drained: is_drained(chip),
+            digest: digest(&chip.core().registers().tables),
+        }
+    }
+
+    fn tables(chip: &Aries) -> Value {
+        json!(chip.core().registers().tables.each_ref().map(|of| &**of))
+    }
+
+    fn install(chip: &mut Aries, tables: Value) -> Result<(), DeviceError> {
+        let checked = || {
+            let new: [RouteTables; 4] = serde_json::from_value(tables)?;
+            let own = &chip.core().registers().tables;
+            own.iter()
+                .zip(&new)
+                .try_for_each(|(own, new)| own.check(new))?;
+            Ok(new.map(Arc::new))
+        };
+        let tables = checked().map_err(|why: TablesError| DeviceError::Tables(why.into()))?;
+        let registers = chip.core().registers().clone();
+        chip.core_mut().install(super::registers::AriesRegisters {
+            tables,
+            ..registers
+        });
+        Ok(())
+    }
+}

@@ -1,0 +1,45 @@
+//! The Aries router (Cray XC white paper, "Aries Router").
+//!
+//! A packet's way: the link control block of a port writes it into the port's input queue; the
+//! first stage ([`Core`], input) decides the route and drives it over the row bus into the row
+//! buffer at its output column; the 64 x 6 subswitch there moves it over a column bus into a column
+//! buffer at its output tile; the output multiplexer hands it to the link control block of the
+//! output port. NICs have Netlink between their ports and the processor tiles.
+//!
+//! [`pipeline`] gives depths and delays, [`Core`] the tiles without links, [`Aries`] the chip as a
+//! [`Node`](phitwire::node::Node), [`registers`] what the tiles know, [`register_map`] how they are
+//! called. The routing decision is [`route::dragonfly`](crate::route::decision).
+
+mod columns;
+mod core;
+mod counters;
+mod delay;
+mod device;
+mod event;
+pub mod grain;
+#[cfg(test)]
+#[path = "tests/harness.rs"]
+mod harness;
+mod input;
+mod load;
+mod netlink;
+mod node;
+mod outlook;
+pub(crate) mod pace;
+pub mod pipeline;
+mod pool;
+pub mod register_map;
+mod rows;
+mod stages;
+mod through;
+mod tiles;
+mod watched;
+
+pub use self::core::Core;
+pub use super::route::registers;
+pub use counters::AriesCounters;
+pub use device::digest;
+pub use event::AriesEvent;
+pub use load::LoadSteps;
+pub use node::{Aries, AriesConfig, counted, is_drained};
+pub use tiles::{MAX_ANNOUNCED_CYCLES, Ports, Tiles};

@@ -1,0 +1,140 @@
+//! Which way a packet would go from a router.
+
+use phitwire_framing::aries::flit::{Head, NodeId, Routing};
+
+use super::pipeline::{FIRST_PROCESSOR_TILE, PAIR_TILES};
+use super::{Aries, Core};
+use crate::route::registers::{FIRST_NIC_PORT, PORTS, PortKind, PortMask};
+use crate::route::{Arrival, Way};
+use phitwire::chip::CoreOutlooks;
+use phitwire::rng::Rng;
+use phitwire::trace::{Onward, Outlook, Question};
+
+/// The bit of a packet's state that says that it is on its way up.
+const UP: u64 = 1 << 8;
+
+const KINDS: [&str; 4] = ["processor", "green", "black", "blue"];
+
+impl CoreOutlooks for Core {
+    fn outlook(chip: &Aries, question: &Question) -> Outlook {
+        let routes = chip.core().routes();
+        let registers = routes.registers();
+        let port = usize::from(question.port);
+        let kind = registers.ports.get(port).copied().flatten();
+        let Some(kind) = kind.filter(|_| port < PORTS) else {
+            return Outlook {
+                how: format!("port {port} is not in use"),
+                ..Outlook::default()
+            };
+        };
+        let to = NodeId::from_bits(question.to);
+        let routing = match question.ordered {
+            true => Routing::Ordered,
+            false => Routing::default(),
+        };
+        let head = Head::new(question.response, 1, to, routing, 0, 0);
+        let head = match question.state {
+            None => head,
+            Some(state) => head.with_vc(state as u8).with_non_minimal(state & UP != 0),
+        };
+        let ways = routes.ways(kind, head);
+        let live = match chip.core().live_ports() {
+            0 => None,
+            live => Some(live),
+        };
+        let onward = |way: Way| {
+            let vc = head.vc() & 4 | way.class & 3;
+            Onward {
+                port: way.port,
+                vc,
+                kind: match way.non_minimal {
+                    _ if usize::from(way.port) >= FIRST_NIC_PORT => "ejection".into(),
+                    true => "non-minimal".into(),
+                    false => "minimal".into(),
+                },
+                state: u64::from(vc) | if way.non_minimal { UP } else { 0 },
+                is_up: live.map(|live| live >> way.port & 1 != 0),
+            }
+        };
+        let all: Vec<Onward> = ways.iter().map(onward).collect();
+        let is_here = (to.group(), to.router()) == (registers.group, registers.router);
+        if is_here {
+            return Outlook {
+                consulted: vec![format!(
+                    "destination: group {}, router {}",
+                    to.group(),
+                    to.router()
+                )],
+                how: "it is at its destination's router".into(),
+                is_certain: true,
+                ways: all,
+            };
+        }
+        let consulted = consulted(kind, to, registers.group);
+        if !question.ordered {
+            let how = match question.state {
+                None => "adaptive mode 0: two of each kind are drawn, the path with less load wins",
+                Some(state) if state & UP != 0 => {
+                    "on its way up: steps are drawn, and ways down, where there are: less load wins"
+                }
+                Some(_) => "two of each kind that is left are drawn, the path with less load wins",
+            };
+            return Outlook {
+                consulted,
+                how: how.into(),
+                is_certain: all.len() == 1,
+                ways: all,
+            };
+        }
+        let tile = tile_of(routes.flow_hash(question.port, head), port);
+        let arrival = Arrival {
+            port: tile as u8,
+            kind,
+            head,
+        };
+        let decision = routes.choose(
+            arrival,
+            live.unwrap_or(PortMask::MAX),
+            &mut Rng::new(0, 0),
+            |_| 0,
+        );
+        let mut found = Outlook {
+            consulted,
+            how: format!(
+                "ordered: by the hash of its flow, {:#018x}",
+                routes.flow_hash(tile as u8, head)
+            ),
+            is_certain: decision.is_ok(),
+            ways: all,
+        };
+        if let Ok(decision) = decision {
+            let won = onward(decision.way);
+            found.ways.retain(|way| *way != won);
+            found.ways.insert(0, won);
+        }
+        found
+    }
+}
+
+/// The tile by which an ordered packet with that hash comes that came by a port.
+const fn tile_of(hash: u64, port: usize) -> usize {
+    match port.checked_sub(FIRST_NIC_PORT) {
+        None => port,
+        Some(nic) => {
+            let first = FIRST_PROCESSOR_TILE + nic / 2 * PAIR_TILES;
+            first + (hash % PAIR_TILES as u64) as usize
+        }
+    }
+}
+
+/// The entries that a tile behind a port of `kind` looks at.
+fn consulted(kind: PortKind, to: NodeId, own: u16) -> Vec<String> {
+    let kind = KINDS[kind as usize];
+    let (scope, index) = match to.group() == own {
+        true => ("local", u16::from(to.router())),
+        false => ("global", to.group()),
+    };
+    ["minimal", "non_minimal"]
+        .map(|which| format!("table.{kind}.{scope}_{which}.{index}"))
+        .into()
+}

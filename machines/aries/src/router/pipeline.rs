@@ -1,0 +1,94 @@
+//! Depths and delays of the Aries pipeline, and how the buffers are numbered.
+//!
+//! Public is the sum, about 100 ns per hop (white paper, "Aries Performance"), the clock of 875
+//! MHz, the 6 x 8 tiles with a 64 x 6 subswitch each, and that a tile has an input queue and column
+//! buffers ("Aries Router"). The rest is ours (`docs/guide/src/aries.md`): a router takes
+//! [`ZERO_LOAD_CYCLES`] from the input queue to the output port, a short link [`SHORT_LINK_CYCLES`]
+//! from there into the next input queue; together 87 cycles, 99.4 ns.
+//!
+//! | cycles | what |
+//! |---|---|
+//! | 34 | input queue: write, read, head decode, table lookup by four candidates, loads and biases, virtual channel, row-bus grant; also the stages behind the output multiplexer, which nothing can hold up |
+//! | 6 | row bus, row buffer, subswitch grant |
+//! | 7 | column bus, column buffer, output grant |
+//!
+//! Contention happens at three places: the grant of the row bus, of a subswitch output and of the
+//! output multiplexer. Between two of them a flit cannot be overtaken or held up, so the stages
+//! between them are one delay.
+
+use crate::route::registers::{FIRST_NIC_PORT, NETWORK_PORTS, NICS, VCS};
+use phitwire::kit::{Pipe, tiles};
+
+/// Tiles of a chip: 40 network tiles, then 8 processor tiles. Network tile t is port t.
+pub const TILES: usize = 48;
+/// Rows and columns of tiles; tile t is in row t / 8, column t % 8.
+pub const ROWS: usize = 6;
+/// See [`ROWS`].
+pub const COLUMNS: usize = 8;
+/// The first processor tile.
+pub const FIRST_PROCESSOR_TILE: usize = NETWORK_PORTS;
+/// Processor tiles that a pair of NICs shares.
+pub const PAIR_TILES: usize = 4;
+
+/// Picoseconds of a cycle: 875 MHz (white paper, "Aries Performance"), which is 1142.86.
+pub const CYCLE_PS: u64 = 1_143;
+/// From the input queue to the output port of an idle router.
+pub const ZERO_LOAD_CYCLES: u64 = INPUT_CYCLES + ROW_CYCLES + COLUMN_CYCLES;
+/// From an output port over a cable of a group into the next input queue: a set of ten flits is
+/// gathered (10), checked at the other end (10), and goes through two SerDes and the wire (20).
+pub const SHORT_LINK_CYCLES: u64 = 40;
+
+/// From a flit's arrival in the input queue to the grant of the row bus.
+pub const INPUT_CYCLES: u64 = 34;
+/// From the row-bus grant to the subswitch grant.
+pub const ROW_CYCLES: u64 = 6;
+/// From the subswitch grant to the grant of the output multiplexer.
+pub const COLUMN_CYCLES: u64 = 7;
+/// From a row buffer's read to the input queue's knowing that a place is free.
+pub const ROW_CREDIT_CYCLES: u64 = 4;
+/// From a column buffer's read to the subswitch's knowing that a place is free.
+pub const COLUMN_CREDIT_CYCLES: u64 = 3;
+/// Through Netlink, between a NIC port and a processor tile, either way.
+pub const NETLINK_CYCLES: u64 = 6;
+
+/// Flits of a row buffer, per input virtual channel and column.
+pub const ROW_BUFFER_FLITS: u8 = 16;
+/// Flits of a column buffer, per output virtual channel and source row: a whole packet.
+pub const COLUMN_BUFFER_FLITS: u8 = 16;
+/// Flits of a processor tile's input queue, for requests and for responses each.
+pub const NETLINK_INPUT_FLITS: u16 = 64;
+/// Flits of the queue between a processor tile and the NICs of its pair: two packets.
+pub const NETLINK_OUTPUT_FLITS: u16 = 28;
+/// Cycles between two computations of the load (white paper, "Aries Router"), and flits of a set:
+/// in the tenth cycle a network port sends no data.
+pub const LOAD_CYCLES: u64 = 10;
+
+const _: () = assert!(ZERO_LOAD_CYCLES + SHORT_LINK_CYCLES == 87);
+// One flow can use every cycle.
+const _: () = assert!(ROW_CYCLES + ROW_CREDIT_CYCLES <= ROW_BUFFER_FLITS as u64);
+const _: () = assert!(COLUMN_CYCLES + COLUMN_CREDIT_CYCLES <= COLUMN_BUFFER_FLITS as u64);
+const _: () = assert!(ROWS * COLUMNS == TILES && FIRST_NIC_PORT == NETWORK_PORTS);
+const _: () = assert!(FIRST_PROCESSOR_TILE + NICS / 2 * PAIR_TILES == TILES);
+// Column buffers are numbered with a stride of eight rows; two of them do not exist.
+const _: () = assert!(TILES * VCS * 8 == BUFFERS);
+
+/// Row buffers of a chip; also numbers of column buffers, of which three quarters are in use.
+pub(super) const BUFFERS: usize = 3_072;
+/// Tiles times virtual channels.
+pub(super) const TILE_VCS: usize = TILES * VCS;
+/// Network ports, or network tiles.
+pub(super) const NETWORK: u64 = (1 << NETWORK_PORTS) - 1;
+
+/// A row buffer at the end of its row bus.
+pub(super) type RowPipe =
+    Pipe<ROW_BUFFER_FLITS, { ROW_CYCLES as u32 }, { ROW_CREDIT_CYCLES as u32 }>;
+/// A column buffer at the end of its column bus.
+pub(super) type ColumnPipe =
+    Pipe<COLUMN_BUFFER_FLITS, { COLUMN_CYCLES as u32 }, { COLUMN_CREDIT_CYCLES as u32 }>;
+
+/// What the calendar holds.
+pub(super) type Wake = tiles::Wake<TILES, VCS>;
+/// A row buffer of a chip.
+pub(super) type RowBufferId = tiles::RowBuffer<TILES, VCS>;
+/// A column buffer of a chip.
+pub(super) type ColumnBufferId = tiles::ColumnBuffer<TILES, VCS>;

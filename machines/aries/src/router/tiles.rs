@@ -1,0 +1,530 @@
+//! The tiles of an Aries without their links: three stages, the wires between them, and Netlink.
+//!
+//! Every effect that one stage has on another goes over a wire of several cycles
+//! ([`Pipe`](phitwire::kit::Pipe)), so no stage sees another's write of the same cycle. Within a cycle
+//! the stages run from the output to the input, which is the order in which a pipe expects its
+//! sides. Where wires take no time ([`grain`](super::grain)) they run from the input to the output:
+//! what wins every arbitration passes the router in one cycle, and a place that is freed is taken in
+//! the next.
+//!
+//! Work is proportional to flits that move: each stage has a bit mask of the places where something
+//! can, and whatever is blocked leaves the mask until the flit, free place or link event arrives
+//! that unblocks it; the calendar knows when. When no mask has a bit the core jumps to the
+//! calendar's next cycle.
+
+use core::marker::PhantomData;
+
+use phitwire_framing::aries::flit::Flit;
+
+use super::columns::Columns;
+use super::counters::AriesCounters;
+use super::delay::{DelayLine, SLOTS};
+use super::event::{AriesEvent, EventQueue};
+use super::grain::{Flits, Items};
+use super::input::Inputs;
+use super::load::Loads;
+use super::netlink::Netlink;
+use super::pace::Pace;
+use super::pipeline::{BUFFERS, INPUT_CYCLES, NETLINK_CYCLES, ROWS, TILE_VCS, TILES, Wake};
+use super::pool::Pool;
+use super::rows::Rows;
+use crate::route::decision::Routes;
+use crate::route::registers::{AriesRegisters, FIRST_NIC_PORT, PORTS, PortMask, VCS};
+use phitwire::kit::{Calendar, ForwardProgress, below};
+use phitwire::rng::Rng;
+use phitwire::time::Time;
+use phitwire::trace::Watch;
+
+/// The router core's view of its links: input queues on one side, output port logic on the other.
+///
+/// `port` is below [`PORTS`] and `vc` below [`VCS`]. Network ports (0 to 39) are read and written
+/// at most once per cycle, NIC ports (40 to 43) as often as `Pace::NIC` has slots. Where wires take
+/// no time a port may be handed several packets in a cycle, each after
+/// [`can_begin`](Self::can_begin).
+pub trait Ports {
+    /// The flit at the front of an input queue.
+    fn front(&self, port: usize, vc: usize) -> Option<Flit>;
+    /// Takes the flit at the front of an input queue; its place becomes free.
+    fn pop(&mut self, port: usize, vc: usize) -> Option<Flit>;
+    /// Whether a packet of `flits` flits can begin now (virtual cut-through): the link is active,
+    /// no packet is open, credits and replay buffer suffice for all of it.
+    fn can_begin(&self, port: usize, vc: usize, flits: usize) -> bool;
+    /// Whether there are credits for `flits` flits of packets that will begin later, one after the
+    /// other; asked of NIC ports. What else a packet needs to begin must come by itself, whatever
+    /// happens to other virtual channels.
+    #[inline]
+    fn can_promise(&self, port: usize, vc: usize, flits: usize) -> bool {
+        self.can_begin(port, vc, flits)
+    }
+    /// Whether the link is up.
+    fn is_active(&self, port: usize) -> bool;
+    /// The next flit of the packet that leaves by `port`; its virtual channel is in its head. A
+    /// packet once begun is taken to its end, whatever becomes of the link meanwhile.
+    fn push(&mut self, port: usize, flit: Flit);
+    /// Takes the next flits of a queue until it is empty or `into` is full; returns how many.
+    #[inline]
+    fn pop_into(&mut self, port: usize, vc: usize, into: &mut [Flit]) -> usize {
+        let mut taken = 0;
+        for place in into {
+            let Some(flit) = self.pop(port, vc) else {
+                break;
+            };
+            *place = flit;
+            taken += 1;
+        }
+        taken
+    }
+    /// Hands a whole packet to the link by a call per flit of [`push`](Self::push).
+    #[inline]
+    fn push_packet(&mut self, port: usize, packet: &[Flit]) {
+        for &flit in packet {
+            self.push(port, flit);
+        }
+    }
+    /// Near-end load beyond the core's own queues: flits pushed and not yet sent.
+    #[inline]
+    fn backlog_flits(&self, _port: usize) -> u32 {
+        0
+    }
+    /// Far-end estimate: flits that should have left the other end's input queue by now and for
+    /// which no credit has come back.
+    #[inline]
+    fn far_flits(&self, _port: usize) -> u32 {
+        0
+    }
+    /// Downstream load: the 4 bits that the other end last told.
+    #[inline]
+    fn peer_load(&self, _port: usize) -> u8 {
+        0
+    }
+    /// [`backlog_flits`](Self::backlog_flits), [`far_flits`](Self::far_flits) and
+    /// [`peer_load`](Self::peer_load), for a single look-up of the link.
+    #[inline]
+    fn loads(&self, port: usize) -> (u32, u32, u8) {
+        let (backlog, far) = (self.backlog_flits(port), self.far_flits(port));
+        (backlog, far, self.peer_load(port))
+    }
+    /// The 4 bits of load to tell the other end of `port` from now on.
+    #[inline]
+    fn set_load(&mut self, _port: usize, _load: u8) {}
+    /// The cycle that all calls up to the next one of this belong to. Links that have a time of
+    /// their own need not know.
+    #[inline]
+    fn begin_cycle(&mut self, _cycle: u64) {}
+}
+
+/// How far ahead arrivals can be announced, in cycles.
+pub const MAX_ANNOUNCED_CYCLES: u64 = SLOTS - 1 - INPUT_CYCLES;
+
+/// In the delay line: a NIC's virtual channel, behind those of the tiles.
+pub(super) const NIC_ARRIVALS: usize = TILE_VCS;
+/// In the delay line: a processor tile's queue towards the NICs.
+pub(super) const OUTPUT_ARRIVALS: usize = NIC_ARRIVALS + 4 * VCS;
+/// In the delay line: the end of a packet on a row bus, by tile. This and the next four are for
+/// packets.
+pub(super) const ROW_BUS_FREE: usize = OUTPUT_ARRIVALS + 8;
+/// In the delay line: the end of a packet at an output multiplexer, by tile.
+pub(super) const OUTPUT_FREE: usize = ROW_BUS_FREE + TILES;
+/// In the delay line: the end of a packet between a NIC and Netlink: four ways in, four ways out.
+pub(super) const NIC_FREE: usize = OUTPUT_FREE + TILES;
+/// In the delay line: the end of a packet at a subswitch's output: six for each subswitch.
+pub(super) const SWITCH_FREE: usize = NIC_FREE + 8;
+/// In the delay line: the end of a packet that is read out of a row buffer.
+pub(super) const ROW_FREE: usize = SWITCH_FREE + TILES * ROWS;
+const _: () = assert!(ROW_FREE + BUFFERS <= u16::MAX as usize);
+
+/// The 48 tiles of an Aries and its Netlink, the links excluded.
+///
+/// Call order: [`arrived`](Self::arrived) and [`output_changed`](Self::output_changed) as things
+/// happen on the links, then [`run`](Self::run) or
+/// [`run_until`](Self::run_until), [`check_forward_progress`](Self::check_forward_progress), and
+/// [`poll_event`](Self::poll_event) until `None`.
+#[derive(Debug)]
+pub struct Tiles<I = Flits> {
+    pub(super) cycle: u64,
+    pub(super) routes: Routes,
+    pub(super) rng: Rng,
+    pub(super) pool: Pool,
+    pub(super) delay: DelayLine,
+    pub(super) inputs: Inputs,
+    pub(super) rows: Rows,
+    pub(super) columns: Columns,
+    pub(super) netlink: Netlink,
+    pub(super) loads: Loads,
+    pub(super) calendar: Calendar<Wake>,
+    pub(super) counters: AriesCounters,
+    pub(super) events: EventQueue,
+    /// See [`stalls`](Self::stalls).
+    pub(super) stalls: [u64; 3],
+    /// Ports whose link is up, as far as known.
+    pub(super) live: PortMask,
+    /// Ports whose link must be asked whether it is up.
+    recheck: PortMask,
+    progress: ForwardProgress<VCS>,
+    /// What packets that pass are written down in, while somebody watches.
+    pub(super) watch: Option<Box<Watch>>,
+    grain: PhantomData<I>,
+    /// Packets that met no other.
+    #[cfg(test)]
+    pub(super) alone: u64,
+}
+
+impl<I: Items> Tiles<I> {
+    /// Tiles with the registers given. Their random choices depend on their place in the machine
+    /// only.
+    pub fn new(registers: AriesRegisters) -> Self {
+        let place = u64::from(registers.group) << 8 | u64::from(registers.router);
+        let mut tiles = Self {
+            cycle: 0,
+            routes: Routes::new(registers),
+            rng: Rng::new(0, place),
+            pool: Pool::new(),
+            delay: DelayLine::new(),
+            inputs: Inputs::new(),
+            rows: Rows::new(),
+            columns: Columns::new(),
+            netlink: Netlink::new(),
+            loads: Loads::new(),
+            calendar: Calendar::new(),
+            counters: AriesCounters::default(),
+            events: EventQueue::default(),
+            stalls: [0; 3],
+            live: 0,
+            recheck: 0,
+            progress: ForwardProgress::new(),
+            watch: None,
+            grain: PhantomData,
+            #[cfg(test)]
+            alone: 0,
+        };
+        tiles.configure();
+        tiles
+    }
+
+    /// Makes its random choices from `seed` from now on. Two routers of one seed still choose
+    /// differently.
+    pub fn seed(&mut self, seed: u64) {
+        let registers = self.routes.registers();
+        let place = u64::from(registers.group) << 8 | u64::from(registers.router);
+        self.rng = Rng::new(seed, place);
+    }
+
+    /// Sets how many nanoseconds of the driver an emulated one takes, at least 1: the
+    /// forward-progress register is in emulated time.
+    pub fn set_dilation(&mut self, dilation: u32) {
+        self.progress.set_dilation(dilation);
+        self.configure();
+    }
+
+    /// Replaces the registers. Packets that a decision was taken for go where it sent them;
+    /// [`quiesce`](Self::quiesce) first where that matters.
+    pub fn install(&mut self, registers: AriesRegisters) {
+        self.counters.installs += 1;
+        self.apply(registers);
+    }
+
+    pub(super) fn apply(&mut self, registers: AriesRegisters) {
+        self.routes = Routes::new(registers);
+        self.configure();
+    }
+
+    /// Sets a slower pace for these network ports, one bit each. For links without lanes, which
+    /// cannot hold flits up themselves.
+    pub fn set_slow_ports(&mut self, ports: PortMask, pace: Pace) {
+        self.columns.set_slow(ports, pace);
+    }
+
+    /// Derives what follows from the registers.
+    fn configure(&mut self) {
+        let timeout_ns = self.routes.registers().forward_progress_ns;
+        self.progress.set_timeout_ns(timeout_ns);
+        self.inputs.set_kinds(self.routes.registers());
+        self.loads.ways_changed();
+        self.recheck = (1 << PORTS) - 1;
+    }
+
+    /// The configuration registers.
+    pub fn registers(&self) -> &AriesRegisters {
+        self.routes.registers()
+    }
+
+    /// How it decides.
+    pub fn routes(&self) -> &Routes {
+        &self.routes
+    }
+
+    /// Ports whose link is up, as far as known.
+    pub fn live_ports(&self) -> PortMask {
+        self.live
+    }
+
+    /// Cycles that have passed, executed or jumped over.
+    pub fn cycle(&self) -> u64 {
+        self.cycle
+    }
+
+    /// Where the watch over packets is kept.
+    pub fn watch(&mut self) -> &mut Option<Box<Watch>> {
+        &mut self.watch
+    }
+
+    /// What has been counted.
+    pub fn counters(&self) -> AriesCounters {
+        self.counters.clone()
+    }
+
+    /// The oldest event not fetched yet.
+    pub fn poll_event(&mut self) -> Option<AriesEvent> {
+        self.events.pop()
+    }
+
+    /// Takes no more packets from the NICs until [`release`](Self::release); those begun go on.
+    pub fn quiesce(&mut self) {
+        self.netlink.quiesced = true;
+    }
+
+    /// Takes packets from the NICs again.
+    pub fn release(&mut self) {
+        self.netlink.release();
+    }
+
+    /// Whether the NICs are held back.
+    pub fn is_quiesced(&self) -> bool {
+        self.netlink.quiesced
+    }
+
+    /// `flits` more flits were written into the input queue of (`port`, `vc`); they can move after
+    /// the stages of the input block.
+    #[inline]
+    pub fn arrived(&mut self, port: usize, vc: usize, flits: u32) {
+        if self.watch.is_some() {
+            self.watch_arrival(self.cycle, port, vc, flits);
+        }
+        self.enter(self.cycle, port, below::<VCS>(vc), flits);
+    }
+
+    /// A flit will arrive in the input queue of (`port`, `vc`) in `cycle`, which must not have run
+    /// yet and be at most [`MAX_ANNOUNCED_CYCLES`] after the next to run. For drivers that know
+    /// arrivals beforehand: nothing need be called when they happen. Not for a free-running grain,
+    /// to which everything is there at once.
+    #[inline]
+    pub fn announce(&mut self, cycle: u64, port: usize, vc: usize) {
+        debug_assert!(I::TIMED, "what is announced may not be there yet");
+        debug_assert!(cycle >= self.cycle && cycle - self.cycle <= MAX_ANNOUNCED_CYCLES);
+        self.enter(cycle, port, below::<VCS>(vc), 1);
+    }
+
+    #[inline]
+    fn enter(&mut self, cycle: u64, port: usize, vc: usize, flits: u32) {
+        if !I::TIMED {
+            return match port.checked_sub(FIRST_NIC_PORT) {
+                None => self.inputs.arrived(port * VCS + vc, flits),
+                Some(nic) => self.netlink.arrived(nic % 4 * VCS + vc, flits),
+            };
+        }
+        let (due, what) = if port < FIRST_NIC_PORT {
+            (cycle + INPUT_CYCLES, port * VCS + vc)
+        } else {
+            let nic = port - FIRST_NIC_PORT;
+            (cycle + NETLINK_CYCLES, NIC_ARRIVALS + nic % 4 * VCS + vc)
+        };
+        self.delay.enter(due, what as u16, flits);
+    }
+
+    /// Something that [`Ports::can_begin`] or [`Ports::is_active`] depend on changed at `port`, or
+    /// its link sent something.
+    #[inline]
+    pub fn output_changed(&mut self, port: usize) {
+        self.recheck |= 1 << (port % 64);
+        self.loads.output_changed();
+        if port < FIRST_NIC_PORT {
+            self.columns.wake(1 << port);
+        } else {
+            let nic = port - FIRST_NIC_PORT;
+            self.netlink.wake_output(nic);
+            self.columns.wake(0xf << (FIRST_NIC_PORT + nic / 2 % 2 * 4));
+        }
+    }
+
+    /// The link of `port` went up or down: neighbours may have to be told.
+    pub fn link_changed(&mut self, port: usize) {
+        self.output_changed(port);
+        self.loads.ways_changed();
+    }
+
+    /// Ports whose input queues were read from or that flits were handed to since the last call, as
+    /// a bit mask.
+    pub fn take_moved(&mut self) -> u64 {
+        core::mem::take(&mut self.inputs.popped) | core::mem::take(&mut self.columns.pushed)
+    }
+
+    /// Runs until nothing can move without new input.
+    pub fn run<P: Ports>(&mut self, io: &mut P) {
+        while let Some(next) = self.next_cycle() {
+            self.cycle = next;
+            self.step(io);
+        }
+    }
+
+    /// Runs all cycles before cycle `limit`, jumping over those without work.
+    pub fn run_until<P: Ports>(&mut self, limit: u64, io: &mut P) {
+        while let Some(next) = self.next_cycle()
+            && next < limit
+        {
+            self.cycle = next;
+            self.step(io);
+        }
+        self.cycle = self.cycle.max(limit);
+    }
+
+    /// The next cycle in which something can move, if nothing arrives from outside.
+    #[inline]
+    pub fn next_cycle(&self) -> Option<u64> {
+        let active = self.inputs.pending() | self.rows.active | self.columns.pending();
+        if active != 0 || self.netlink.is_active() {
+            return Some(self.cycle);
+        }
+        let arrivals = self.delay.next_due(self.cycle);
+        let wakes = self.calendar.next_due(self.cycle);
+        let loads = self.loads.next_update(self.cycle);
+        arrivals.into_iter().chain(wakes).chain(loads).min()
+    }
+
+    /// Executes the current cycle and moves on to the next.
+    fn step<P: Ports>(&mut self, io: &mut P) {
+        let now = self.cycle;
+        self.counters.executed_cycles += 1;
+        io.begin_cycle(now);
+        self.netlink.begin_cycle(now);
+        self.look_at_links(io);
+        if I::TIMED {
+            self.deliver(now);
+            self.netlink_output_stage(io);
+            self.output_stage(io);
+            self.subswitch_stage();
+            self.input_stage(io);
+            self.netlink_input_stage(io);
+        } else {
+            self.netlink_input_stage(io);
+            self.input_stage(io);
+            self.subswitch_stage();
+            self.output_stage(io);
+            self.netlink_output_stage(io);
+        }
+        if self.loads.next_update(now) == Some(now) {
+            self.update_loads(io);
+        }
+        self.cycle = now + 1;
+    }
+
+    /// Sees which links are up, of those that something happened to.
+    #[inline]
+    fn look_at_links<P: Ports>(&mut self, io: &P) {
+        while self.recheck != 0 {
+            let port = self.recheck.trailing_zeros() as usize;
+            self.recheck &= self.recheck - 1;
+            let live = u64::from(port < PORTS && io.is_active(port)) << port;
+            if self.live & 1 << port != live {
+                self.live ^= 1 << port;
+                self.loads.ways_changed();
+            }
+        }
+    }
+
+    /// Wakes who has something to do from cycle `now` on.
+    fn deliver(&mut self, now: u64) {
+        if let Some(due) = self.delay.take_due(now) {
+            for &(what, flits) in &due {
+                let what = usize::from(what);
+                if what < NIC_ARRIVALS {
+                    self.inputs.arrived(what, flits.into());
+                } else if what < OUTPUT_ARRIVALS {
+                    self.netlink.arrived(what - NIC_ARRIVALS, flits.into());
+                } else if what < ROW_BUS_FREE {
+                    self.netlink
+                        .output_arrived(what - OUTPUT_ARRIVALS, flits.into());
+                } else {
+                    self.packet_passed(what);
+                }
+            }
+            self.delay.recycle(due);
+        }
+        if self.calendar.is_due(now) {
+            let due = self.calendar.take_due(now);
+            for &wake in &due {
+                match wake {
+                    Wake::RowReader(id) => self.request_output(id),
+                    Wake::RowWriter(id) => self.row_place_freed(id),
+                    Wake::ColumnReader(id) => self.columns.arrived(id),
+                    Wake::ColumnWriter(id) => self.column_place_freed(id),
+                }
+            }
+            self.calendar.recycle(now, due);
+        }
+    }
+
+    /// Starts, stops and expires the forward-progress countdowns of the output virtual channels.
+    ///
+    /// A countdown runs while flits wait for the output and restarts whenever one leaves. When it
+    /// expires, an event is raised and the packets of that tile and virtual channel are discarded
+    /// until the link can take a packet again.
+    pub fn check_forward_progress(&mut self, now: Time) {
+        let waiting = self.columns.waiting_to_progress();
+        let moved = core::mem::take(&mut self.columns.moved);
+        let Some(expired) = self.progress.check(now, waiting, moved) else {
+            return;
+        };
+        for (vc, &tiles) in expired.iter().enumerate() {
+            for tile in (0..TILES).filter(|tile| tiles >> tile & 1 != 0) {
+                self.columns.discarding[vc] |= 1 << tile;
+                self.columns.wake(1 << tile);
+                self.counters.forward_progress_timeouts += 1;
+                self.events.push(AriesEvent::ForwardProgress {
+                    tile: tile as u8,
+                    vc: vc as u8,
+                });
+            }
+        }
+    }
+
+    /// When [`check_forward_progress`](Self::check_forward_progress) must be called at the latest.
+    /// May be earlier than the next expiry, never later.
+    pub fn next_progress_check(&self) -> Option<Time> {
+        self.progress.next_check()
+    }
+
+    /// Output tiles, per virtual channel, whose packets are discarded because their
+    /// forward-progress timer expired.
+    pub fn discarding(&self) -> [u64; VCS] {
+        self.columns.discarding
+    }
+
+    /// Discards at the output tiles of `keep` only, of a virtual channel.
+    pub(super) fn stop_discarding(&mut self, vc: usize, keep: u64) {
+        self.columns.discarding[below::<VCS>(vc)] &= keep;
+    }
+
+    /// Flits in Netlink, in row buffers and in column buffers, with the wires to them.
+    pub fn flits_by_stage(&self) -> [u64; 3] {
+        let rows = self.rows.flits::<I>();
+        [self.netlink.flits(), rows, self.columns.flits::<I>()]
+    }
+
+    /// How often something has had to wait: in an input queue for a place in a row buffer, in a row
+    /// buffer for a place in a column buffer (which ran full), in a column buffer for the link.
+    pub fn stalls(&self) -> [u64; 3] {
+        self.stalls
+    }
+
+    /// Flits inside the core: in row and column buffers, on the wires to them, and in Netlink.
+    pub fn flits_inside(&self) -> u64 {
+        self.flits_by_stage().iter().sum()
+    }
+}
+
+#[cfg(test)]
+#[path = "fabric_tests.rs"]
+mod fabric_tests;
+#[cfg(test)]
+#[path = "tiles_tests.rs"]
+mod tests;

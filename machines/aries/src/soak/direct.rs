@@ -1,0 +1,331 @@
+//! Random dragonflies in direct mode, from a seed each: shapes, arrangements, routing modes,
+//! traffic, cables and links that are missing.
+//!
+//! The tables are made for what is left. They have to pass the topology's own check (each way ends
+//! at its destination, no circle of channels), and the run all
+//! [checkers](phitwire::sim::direct::Violation): every packet once and whole, in order where the mode
+//! keeps one, every credit back, the network empty in bounded time. Every fourth case is run again
+//! in several partitions and has to leave the same trace.
+
+use phitwire_framing::aries::flit::Routing;
+
+use super::dragonfly;
+use crate::cycle::{Aries, AriesOptions};
+use crate::router::pipeline::CYCLE_PS;
+use crate::topology::{
+    Dragonfly, DragonflySettings, DragonflySpec, DragonflyWiring, Faults, Shape, check_routes,
+};
+use phitwire::chip::Grain;
+use phitwire::net::Mistake;
+use phitwire::rng::Rng;
+use phitwire::sim::direct::{
+    Config, Load, Pattern, Process, Report, Serial, Simulation, Traffic, Warmup,
+};
+use phitwire::sim::soak::random::pick;
+use phitwire::sim::soak::{CaseReport, Failure, Keep, SoakCase};
+use phitwire::time::Time;
+
+/// Stream of the random numbers that a case is made from.
+const STREAM: u64 = 0xa41e5;
+/// Random stream of the grain.
+const GRAIN_STREAM: u64 = 0x64a15;
+/// Routers of a case at most.
+const MOST_ROUTERS: usize = 40;
+
+/// One random dragonfly. What it prints is all there is to it.
+#[derive(Clone, Debug)]
+pub struct DragonflyCase {
+    /// What it was made from.
+    pub seed: u64,
+    /// The network.
+    pub spec: DragonflySpec,
+    /// Links that are left out, by number.
+    pub cut: Vec<u32>,
+    /// The run.
+    pub config: Config,
+    /// What holds for these networks only.
+    pub options: AriesOptions,
+    /// Partitions of the second run; 1 = there is none.
+    pub partitions: usize,
+}
+
+/// The network without some of its links.
+fn without(topology: &Dragonfly, cut: &[u32]) -> Dragonfly {
+    let mut left = topology.clone();
+    let mut number = 0;
+    left.links.retain(|_| {
+        number += 1;
+        !cut.contains(&(number - 1))
+    });
+    left
+}
+
+/// What is wrong with the tables of a network.
+fn mistakes(topology: &Dragonfly) -> Vec<Mistake> {
+    let wiring = DragonflyWiring::new(topology);
+    let routed = topology.route_with(&wiring, &Faults::default());
+    check_routes(topology, &wiring, &Faults::default(), &routed)
+}
+
+/// Links between routers that can be missing: all pairs of NICs still have a way.
+fn cuts(rng: &mut Rng, topology: &Dragonfly) -> Vec<u32> {
+    let between = |&number: &u32| {
+        let kind = topology.kind(&topology.links[number as usize]);
+        kind != Some(crate::route::registers::PortKind::Processor)
+    };
+    let links: Vec<u32> = (0..topology.links.len() as u32).filter(between).collect();
+    let mut cut = Vec::new();
+    if links.is_empty() {
+        return cut;
+    }
+    for _ in 0..rng.below(6) {
+        let link = pick(rng, &links);
+        if cut.contains(&link) {
+            continue;
+        }
+        cut.push(link);
+        if !mistakes(&without(topology, &cut)).is_empty() {
+            cut.pop();
+        }
+    }
+    cut
+}
+
+fn traffic(rng: &mut Rng, shape: &Shape) -> Traffic {
+    let mut patterns = vec![
+        "uniform",
+        "uniform",
+        "tornado",
+        "neighbour",
+        "permutation",
+        "hotspot:0:40",
+    ];
+    if shape.groups > 1 {
+        patterns.extend(["group-adversarial"; 3]);
+    }
+    let millionths = pick(rng, &[50_000, 200_000, 500_000, 800_000, 1_000_000]);
+    Traffic {
+        pattern: pick(rng, &patterns).parse().unwrap_or_default(),
+        load: Load::from_millionths(millionths).unwrap_or(Load::FULL),
+        message_bytes: 1 + rng.below(64) as u8,
+        request_reply: rng.chance(1, 2),
+        process: pick(rng, &[Process::Bernoulli, Process::OnOff]),
+        ..Traffic::default()
+    }
+}
+
+impl DragonflyCase {
+    /// The case of `seed`.
+    pub fn random(seed: u64) -> Self {
+        let mut rng = Rng::new(seed, STREAM);
+        let settings = DragonflySettings::default();
+        let (spec, topology) = dragonfly(&mut rng, [7, 4, 6, 4], [3, 8], MOST_ROUTERS, &settings);
+        let routing = pick(&mut rng, &Routing::ALL);
+        let mut metres = AriesOptions::METRES;
+        if rng.chance(1, 2) {
+            metres = [(); 3].map(|()| 1 + rng.below(100) as u32);
+        }
+        let mut config = Config {
+            seed,
+            traffic: traffic(&mut rng, &spec.shape),
+            warmup: Warmup::Cycles(200 + rng.below(1_000)),
+            measure_cycles: 200 + rng.below(2_000),
+            // Of a saturated network that is what it has, and no failure.
+            drain_cycles: 3_000,
+            ..Config::default()
+        };
+        let mut options = AriesOptions::with_metres(routing, metres);
+        // By a draw of its own, so that the rest of a seed is what it was before there were grains.
+        if Rng::new(seed, GRAIN_STREAM).chance(1, 3) {
+            options.grain = Grain::Packet;
+        }
+        // A permutation of two or three may leave everybody to himself.
+        if Simulation::<Aries>::new(&topology, &config, &options, 1).is_err() {
+            config.traffic.pattern = Pattern::default();
+        }
+        Self {
+            seed,
+            cut: cuts(&mut rng, &topology),
+            config,
+            options,
+            partitions: if rng.chance(1, 4) {
+                2 + rng.below(4) as usize
+            } else {
+                1
+            },
+            spec,
+        }
+    }
+
+    fn simulate(&self, topology: &Dragonfly, partitions: usize) -> Result<Report, Failure> {
+        let mut simulation =
+            Simulation::<Aries>::new(topology, &self.config, &self.options, partitions)?;
+        let report = simulation.run(&mut Serial, |_| {});
+        if report.violations.is_empty() {
+            return Ok(report);
+        }
+        let report = Box::new(report);
+        Err(Failure::Direct { report })
+    }
+}
+
+impl SoakCase for DragonflyCase {
+    /// There is nothing to tell of on the way.
+    fn run(&self, _trace: &mut dyn FnMut(Time, &str)) -> Result<CaseReport, Failure> {
+        let whole = self.spec.generate();
+        let whole = whole.map_err(|error| Failure::Topology(error.to_string()))?;
+        let topology = without(&whole, &self.cut);
+        if let Some(mistake) = mistakes(&topology).first() {
+            return Err(Failure::Routes(mistake.to_string()));
+        }
+        let report = self.simulate(&topology, 1)?;
+        if self.partitions > 1 {
+            let theirs = self.simulate(&topology, self.partitions)?.trace_hash;
+            if theirs != report.trace_hash {
+                return Err(Failure::Partitions {
+                    partitions: self.partitions,
+                    ours: report.trace_hash,
+                    theirs,
+                });
+            }
+        }
+        Ok(CaseReport {
+            trace_hash: report.trace_hash,
+            time: Time::from_ps(CYCLE_PS * report.cycles),
+            flit_hops: report.phit_hops,
+            acknowledged: report.packets,
+            ..CaseReport::default()
+        })
+    }
+
+    /// Its harms are the missing links, its impairment long cables, partitions and bursts, its
+    /// messages the cycles of the measurement.
+    fn reduced(&self, keep: &Keep) -> Box<dyn SoakCase> {
+        let mut case = self.clone();
+        if let Some(kept) = &keep.harms {
+            let links = (0..).zip(&self.cut);
+            let left = links.filter(|(index, _)| kept.contains(index));
+            case.cut = left.map(|(_, &link)| link).collect();
+        }
+        if keep.clear {
+            let routing = case.options.routing;
+            case.options = AriesOptions::with_metres(routing, AriesOptions::METRES);
+            case.config.traffic.process = Process::Bernoulli;
+            case.partitions = 1;
+        }
+        if let Some(cycles) = keep.messages {
+            case.config.measure_cycles = cycles.max(1);
+        }
+        Box::new(case)
+    }
+
+    fn whole(&self) -> Keep {
+        Keep {
+            harms: Some((0..self.cut.len()).collect()),
+            clear: false,
+            messages: Some(self.config.measure_cycles),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topology::Arrangement;
+    use phitwire::sim::direct::Violation;
+
+    fn run(case: &dyn SoakCase) -> Result<CaseReport, Failure> {
+        case.run(&mut |_, _| {})
+    }
+
+    #[test]
+    fn a_seed_is_one_dragonfly_and_one_run() {
+        let hash = |seed| run(&DragonflyCase::random(seed)).unwrap().trace_hash;
+        assert_eq!(hash(3), hash(3));
+        assert_ne!(hash(3), hash(4));
+    }
+
+    #[test]
+    fn every_kind_of_dragonfly_comes_up() {
+        let cases: Vec<_> = (0..150).map(DragonflyCase::random).collect();
+        let any = |wanted: fn(&DragonflyCase) -> bool| cases.iter().any(wanted);
+        for routing in Routing::ALL {
+            let has = |case: &DragonflyCase| case.options.routing == routing;
+            assert!(cases.iter().any(has), "{routing:?}");
+        }
+        for (name, arrangement) in Arrangement::ALL {
+            let has = |case: &DragonflyCase| case.spec.arrangement == arrangement;
+            assert!(cases.iter().any(has), "{name}");
+        }
+        assert!(any(|case| case.cut.len() > 2) && any(|case| case.cut.is_empty()));
+        assert!(any(|case| case.partitions > 1));
+        assert!(any(|case| case.spec.shape.groups == 1));
+        assert!(any(|case| case.spec.shape.groups > 5));
+    }
+
+    /// The canary: links without which NICs cannot reach each other are found, and no more than
+    /// these are kept.
+    #[test]
+    fn a_failure_is_found_and_shrunk() {
+        let mut case = DragonflyCase::random(1);
+        case.spec = DragonflySpec {
+            shape: Shape {
+                groups: 2,
+                chassis: 2,
+                blades: 1,
+                nics: 1,
+            },
+            black_links: Some(2),
+            global_links: Some(2),
+            ..DragonflySpec::default()
+        };
+        case.config.traffic.pattern = "uniform".parse().unwrap();
+        let topology = case.spec.generate().unwrap();
+        let of = |kind| {
+            let links = (0..).zip(&topology.links);
+            let links = links.filter(|(_, link)| topology.kind(link) == Some(kind));
+            links.map(|(number, _)| number).collect::<Vec<u32>>()
+        };
+        use crate::route::registers::PortKind;
+        let blue = of(PortKind::Blue);
+        let black = of(PortKind::Black);
+        assert_eq!((blue.len(), black.len()), (2, 4));
+        case.cut = vec![blue[0], black[0], blue[1]];
+        let failure = run(&case).expect_err("two groups without a link");
+        assert!(matches!(failure, Failure::Routes(_)), "{failure}");
+        let keep = (&case as &dyn SoakCase).shrink(|case| run(case).is_err());
+        assert_eq!(keep.harms, Some(vec![0, 2]));
+        assert_eq!((keep.clear, keep.messages), (true, Some(1)));
+        assert!(run(&*case.reduced(&keep)).is_err());
+        case.cut.pop();
+        assert!(run(&case).is_ok());
+    }
+
+    /// The canary of the run's own checkers: a network whose blue links are gone refuses packets.
+    #[test]
+    fn a_run_that_refuses_packets_is_a_failure() {
+        let of_two = |case: &DragonflyCase| {
+            let pattern = case.config.traffic.pattern.to_string();
+            case.spec.shape.groups == 2 && pattern == "uniform"
+        };
+        let case = (0..).map(DragonflyCase::random).find(of_two).unwrap();
+        let whole = case.spec.generate().unwrap();
+        let kind = Some(crate::route::registers::PortKind::Blue);
+        let blue = (0..).zip(&whole.links);
+        let blue = blue.filter(|(_, link)| whole.kind(link) == kind);
+        let blue: Vec<u32> = blue.map(|(number, _)| number).collect();
+        assert!(case.simulate(&whole, 1).is_ok());
+        // Not through `run`, which refuses such tables before it comes to that.
+        let failure = case.simulate(&without(&whole, &blue), 1);
+        let Err(Failure::Direct { report }) = failure else {
+            panic!("there is no way: {failure:?}");
+        };
+        let refused = |v: &Violation| matches!(v, Violation::Refused(packets) if *packets > 0);
+        assert!(
+            report.violations.iter().any(refused),
+            "{:?}",
+            report.violations
+        );
+        assert!(matches!(run(&case), Ok(outcome) if outcome.acknowledged > 0));
+    }
+}

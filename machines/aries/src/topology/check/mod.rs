@@ -1,0 +1,123 @@
+//! Finding what is wrong with a dragonfly before a process starts.
+
+mod cycles;
+mod risk;
+mod structure;
+mod walk;
+
+use super::model::Dragonfly;
+use super::tables::{Faults, Routed};
+use super::wiring::DragonflyWiring;
+use phitwire::kit::cycles::circle;
+use phitwire::net::{Effort, Mistake, MistakeKind as K, Mistakes, Place};
+
+pub use risk::endangered;
+pub use walk::{Flaw, Walk, walk};
+
+use cycles::Inputs;
+
+/// Routers of a dragonfly, times its groups and the routers of a group, up to which a bounded check
+/// makes route tables and follows packets: some microseconds each. Of more, nothing is followed.
+pub const MAX_LOOKS: u64 = 300_000;
+
+/// Everything that is wrong with a network, up to [`MAX_MISTAKES`](phitwire::net::MAX_MISTAKES);
+/// empty if nothing is.
+///
+/// Shape, names, ports and links are judged first. If they are right, the route tables are made and
+/// every way of every packet is walked: from every router to every router, by every port and onto
+/// every class that any routing mode, load or random choice may take. Each has to end at its
+/// destination. Then the channels, a link and a class each, that packets hold while they wait for
+/// others are searched for a circle. The walk is exact, also of the largest machine: outside of its
+/// destination's group a packet is treated by that group alone, so that 241 walks over all routers
+/// and one inside each group per router suffice.
+pub fn check(network: &Dragonfly) -> Vec<Mistake> {
+    within(network, Effort::Exact).0.into_vec()
+}
+
+/// The same with this effort, and whether all packets were followed to their ends.
+pub(super) fn within(network: &Dragonfly, effort: Effort) -> (Mistakes, bool) {
+    let mut mistakes = structure::check(network);
+    if !mistakes.is_empty() {
+        return (mistakes, false);
+    }
+    let shape = &network.shape;
+    let looks = shape.routers() as u64 * (u64::from(shape.groups) + shape.group_routers() as u64);
+    if looks > MAX_LOOKS && effort == Effort::Bounded {
+        return (mistakes, false);
+    }
+    let wiring = DragonflyWiring::new(network);
+    let routed = network.route_with(&wiring, &Faults::default());
+    mistakes.extend(unreached(network, &routed));
+    let walk = walk::walk_within(
+        network,
+        &wiring,
+        &Faults::default(),
+        &routed,
+        effort.steps(),
+    );
+    mistakes.extend(flaws(network, &walk));
+    if walk.followed {
+        mistakes.extend(cycles::check(network, &wiring, &walk));
+    }
+    (mistakes, walk.followed)
+}
+
+/// What is wrong with the route tables of a network of which `faults` are dead: pairs that they do
+/// not join, ways that end nowhere, circles of channels.
+pub fn check_routes(
+    network: &Dragonfly,
+    wiring: &DragonflyWiring,
+    faults: &Faults,
+    routed: &Routed,
+) -> Vec<Mistake> {
+    let mut mistakes: Vec<Mistake> = unreached(network, routed).into_iter().collect();
+    let walk = walk(network, wiring, faults, routed);
+    mistakes.extend(flaws(network, &walk));
+    mistakes.extend(cycles::check(network, wiring, &walk));
+    mistakes
+}
+
+fn flaws<'a>(network: &'a Dragonfly, walk: &'a Walk) -> impl Iterator<Item = Mistake> + 'a {
+    walk.flaws.iter().map(|flaw| {
+        K::Unreachable
+            .at(Place::Network, flaw.describe(network))
+            .help("a port of a route table leads where no way goes on")
+    })
+}
+
+/// Pairs that cannot communicate: one mistake for all of them.
+fn unreached(network: &Dragonfly, routed: &Routed) -> Option<Mistake> {
+    let report = &routed.report;
+    let name = |router| network.shape.router_name(router);
+    if let Some(&(from, to)) = report.lost.first() {
+        let (from, to) = (name(from), name(to));
+        return Some(
+            K::Unreachable.at(Place::Network,
+                format!(
+                    "{from} is connected with {to}, but by no way that keeps green before black ({} such pairs)",
+                    report.lost_pairs
+                ),
+            )
+            .help(
+                "global entries do not tell the routers of a group apart: some link from another group has to arrive \
+                 where all of them can be reached by one green and one black link",
+            ),
+        );
+    }
+    (report.cut_pairs > 0).then(|| {
+        K::Unreachable
+            .at(
+                Place::Network,
+                format!(
+                    "no links connect all routers: {} pairs are cut off",
+                    report.cut_pairs
+                ),
+            )
+            .help("add links, or name routers that shall not be there in `absent`")
+    })
+}
+
+/// Whether the channels that packets hold and wait for form no circle.
+pub fn is_deadlock_free(wiring: &DragonflyWiring, walk: &Walk) -> bool {
+    circle(&Inputs { wiring, walk }).is_none()
+}

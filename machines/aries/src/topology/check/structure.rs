@@ -1,0 +1,115 @@
+//! Shape, names, ports and links.
+
+use crate::route::registers;
+use crate::route::registers::PortKind;
+use crate::topology::model::{Dragonfly, DragonflyLink, Shape};
+use crate::topology::read::PORTS;
+use phitwire::net::{
+    End, Joined, MAX_NAME_BYTES, Mistake, MistakeKind as K, Mistakes, Place, PortIndex, Shown,
+    name_problem,
+};
+
+pub(super) fn check(network: &Dragonfly) -> Mistakes {
+    let mut mistakes = Mistakes::default();
+    if let Some(why) = name_problem(&network.name) {
+        let message = format!("\"{}\" cannot be a name: {why}", Shown(&network.name));
+        mistakes.push(K::BadValue.at(Place::Network, message).help(format!(
+            "write 1 to {MAX_NAME_BYTES} letters, digits, `-`, `_` and `.`"
+        )));
+    }
+    if let Err(error) = network.shape.check() {
+        // Nothing else can be judged without nodes.
+        let mut alone = Mistakes::default();
+        alone.push(K::BadValue.at(Place::Network, error.to_string()));
+        return alone;
+    }
+    if network.routers().next().is_none() {
+        mistakes.push(
+            K::BadValue
+                .at(Place::Network, "all routers are absent")
+                .help("shorten the list `absent`"),
+        );
+    }
+    links(network, &mut mistakes);
+    mistakes
+}
+
+fn links(network: &Dragonfly, mistakes: &mut Mistakes) {
+    let Shape { nics, .. } = network.shape;
+    let routers = network.shape.routers();
+    let mut used = PortIndex::new(
+        (routers, registers::PORTS),
+        (routers * usize::from(nics), 1),
+    );
+    for (l, link) in network.links.iter().enumerate() {
+        let before = mistakes.len();
+        for end in [link.a, link.b] {
+            mistakes.extend(end_problem(network, l as u32, end));
+        }
+        if mistakes.len() > before {
+            continue;
+        }
+        for (end, other) in link.ends() {
+            let joined = Joined {
+                link: l as u32,
+                other,
+                kind: (),
+            };
+            if let Some(first) = used.claim(end, joined) {
+                let message = format!("{} has two links", network.end_name(end));
+                mistakes.push(
+                    K::PortUsedTwice
+                        .at(Place::Link(l as u32), message)
+                        .again(Place::Link(first))
+                        .help("a port has one link; `remove` a generated one or take another port"),
+                );
+            }
+        }
+        mistakes.extend(kind_problem(network, l as u32, link));
+    }
+    for nic in network.nics() {
+        let (own, router) = network.nic_ends(nic);
+        if used.at(own).is_none() {
+            let (own, router) = (network.end_name(own), network.end_name(router));
+            mistakes.push(
+                K::MissingLink
+                    .at(Place::Network, format!("nic{nic} has no link"))
+                    .help(format!("add {{ a = \"{own}\", b = \"{router}\" }}")),
+            );
+        }
+    }
+}
+
+fn end_problem(network: &Dragonfly, link: u32, end: End) -> Option<Mistake> {
+    if !network.has(end.node) {
+        let message = format!("{} is not there", network.node_name(end.node));
+        return Some(K::UnknownNode.at(Place::Link(link), message));
+    }
+    (end.port >= Dragonfly::ports_of(end.node)).then(|| {
+        let message = format!("there is no port {}", network.end_name(end));
+        K::PortOutOfRange.at(Place::Link(link), message).help(PORTS)
+    })
+}
+
+fn kind_problem(network: &Dragonfly, l: u32, link: &DragonflyLink) -> Option<Mistake> {
+    let ends = || (network.end_name(link.a), network.end_name(link.b));
+    let Some(kind) = network.kind(link) else {
+        let (a, b) = ends();
+        return Some(
+            K::BadLink.at(Place::Link(l), format!("{a} cannot be linked to {b}")).help(
+                "links join routers of one chassis, of one slot in two chassis of a group, or of two groups; NIC \
+                 number n has port 40 + n mod nics of router n div nics",
+            ),
+        );
+    };
+    let ports = [link.a, link.b];
+    let on_nic_port = ports
+        .into_iter()
+        .find(|end| kind != PortKind::Processor && !Dragonfly::is_network_port(end.port));
+    on_nic_port.map(|end| {
+        let message = format!("{} is a port for a NIC", network.end_name(end));
+        K::BadLink
+            .at(Place::Link(l), message)
+            .help("links between routers take ports 0 to 39")
+    })
+}

@@ -1,0 +1,388 @@
+//! Generating the links of a dragonfly.
+
+use thiserror::Error;
+
+use super::arrangement::Arrangement;
+use super::model::{Classes, Dragonfly, DragonflyLink, DragonflySettings, Shape};
+use crate::route::registers::{AriesRegisters, FIRST_NIC_PORT};
+use phitwire::net::{End, NodeRef};
+
+/// First port of the black links; green ones are below.
+pub(super) const FIRST_BLACK_PORT: u8 = 15;
+/// First port of the blue links.
+pub(super) const FIRST_BLUE_PORT: u8 = 30;
+/// Ports for black links of a router: 5 peers, three links each.
+const BLACK_PORTS: u8 = FIRST_BLUE_PORT - FIRST_BLACK_PORT;
+/// Global links of a router (white paper, "Dragonfly Implementation").
+pub(super) const BLUE_PORTS: u8 = 10;
+/// Links of an optical cable: 12 lanes of three (white paper, table 1).
+pub(super) const CABLE_LINKS: u16 = 4;
+
+/// How the links of a dragonfly are generated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Generator {
+    /// Links from a router to its peer in each other chassis.
+    pub black_links: u8,
+    /// Links between each pair of groups: a bundle.
+    pub global_links: u16,
+    /// Which places of a group lead to which other groups.
+    pub arrangement: Arrangement,
+    /// 4: links lie in sets of four that share a cable and a pair of blades, two links on each; 1:
+    /// each link has a place of its own.
+    pub set_links: u8,
+}
+
+/// What a dragonfly is generated from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DragonflySpec {
+    /// Name; empty = made from the shape.
+    pub name: String,
+    /// Extent.
+    pub shape: Shape,
+    /// Links from a router to its peer in each other chassis; by default three.
+    pub black_links: Option<u8>,
+    /// Links between each pair of groups; by default as many as the ports allow, whole cables of
+    /// four in groups with full chassis.
+    pub global_links: Option<u16>,
+    /// Which places of a group lead to which other groups.
+    pub arrangement: Arrangement,
+    /// Links that share a place, 1 or 4; by default 4 where chassis are full and the bundle is one
+    /// of whole cables.
+    pub set_links: Option<u8>,
+    /// Settings.
+    pub settings: DragonflySettings,
+}
+
+impl Default for DragonflySpec {
+    /// A single router with one network interface.
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            shape: Shape {
+                groups: 1,
+                chassis: 1,
+                blades: 1,
+                nics: 1,
+            },
+            black_links: None,
+            global_links: None,
+            arrangement: Arrangement::default(),
+            set_links: None,
+            settings: DragonflySettings::default(),
+        }
+    }
+}
+
+/// Why a dragonfly cannot be generated.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum DragonflySpecError {
+    /// A part of the shape is out of range.
+    #[error("{given} {what} are out of range: 1 to {most}")]
+    Shape {
+        /// Which part.
+        what: &'static str,
+        /// The value.
+        given: u32,
+        /// The largest.
+        most: u32,
+    },
+    /// More black links than ports.
+    #[error("{given} black links to each of {peers} peers do not fit on 15 ports: 1 to {most}")]
+    BlackLinks {
+        /// The value.
+        given: u8,
+        /// Other chassis of the group.
+        peers: u8,
+        /// The largest.
+        most: u8,
+    },
+    /// More global links than ports.
+    #[error(
+        "{given} links between each pair of {groups} groups do not fit on the {ports} global ports of a group: \
+         1 to {most}"
+    )]
+    GlobalLinks {
+        /// The value.
+        given: u16,
+        /// Groups.
+        groups: u16,
+        /// Global ports of a group.
+        ports: u32,
+        /// The largest.
+        most: u32,
+    },
+    /// Sets that cannot be.
+    #[error(
+        "links cannot lie in sets of {0}: 1, or 4 where blades are even and bundles are multiples of four"
+    )]
+    Sets(u8),
+}
+
+impl DragonflySpec {
+    /// Parses `aries-9x4x2x4:16` or `aries-9x4x2x4-16`: groups, chassis, blades, NICs and
+    /// optionally the links between each pair of groups. `None` for other names.
+    pub fn named(name: &str) -> Option<Self> {
+        let shape = name.strip_prefix("aries-")?;
+        let (shape, links) = match shape.split_once([':', '-']) {
+            Some((shape, links)) => (shape, Some(links.parse().ok()?)),
+            None => (shape, None),
+        };
+        let mut parts = shape.split('x');
+        let shape = Shape {
+            groups: parts.next()?.parse().ok()?,
+            chassis: parts.next()?.parse().ok()?,
+            blades: parts.next()?.parse().ok()?,
+            nics: parts.next()?.parse().ok()?,
+        };
+        parts.next().is_none().then(|| Self {
+            shape,
+            global_links: links,
+            ..Self::default()
+        })
+    }
+
+    /// The network, with all blades and links.
+    ///
+    /// # Errors
+    /// See [`DragonflySpecError`].
+    pub fn generate(&self) -> Result<Dragonfly, DragonflySpecError> {
+        let generator = self.generator()?;
+        let mut network = Dragonfly {
+            name: self.name.clone(),
+            shape: self.shape,
+            generator: Some(generator),
+            settings: self.settings.clone(),
+            classes: Classes::default(),
+            bias: AriesRegisters::BIAS,
+            absent: Vec::new(),
+            links: Vec::new(),
+        };
+        if network.name.is_empty() {
+            let Shape {
+                groups,
+                chassis,
+                blades,
+                nics,
+            } = self.shape;
+            network.name = format!("aries-{groups}x{chassis}x{blades}x{nics}");
+            // The name includes what differs from the defaults, so that it makes the same network
+            // again.
+            if generator.global_links != Generator::default_global_links(&self.shape) {
+                network.name += &format!("-{}", generator.global_links);
+            }
+        }
+        network.links = generator.links(&network.shape, &[]);
+        Ok(network)
+    }
+
+    /// The spec with its defaults filled in.
+    ///
+    /// # Errors
+    /// See [`DragonflySpecError`].
+    pub fn generator(&self) -> Result<Generator, DragonflySpecError> {
+        let shape = &self.shape;
+        shape.check()?;
+        let default_links = || Generator::default_global_links(shape);
+        let mut generator = Generator {
+            black_links: self.black_links.unwrap_or(3),
+            global_links: self.global_links.unwrap_or_else(default_links),
+            arrangement: self.arrangement,
+            set_links: 1,
+        };
+        let default_sets = || generator.default_set_links(shape);
+        generator.set_links = self.set_links.unwrap_or_else(default_sets);
+        generator.check(shape)?;
+        Ok(generator)
+    }
+}
+
+impl Shape {
+    /// Whether every part is in range.
+    ///
+    /// # Errors
+    /// [`DragonflySpecError::Shape`].
+    pub fn check(&self) -> Result<(), DragonflySpecError> {
+        let parts: [(_, u32, u32); 4] = [
+            ("groups", self.groups.into(), Self::MAX_GROUPS.into()),
+            ("chassis", self.chassis.into(), Self::MAX_CHASSIS.into()),
+            ("blades", self.blades.into(), Self::MAX_BLADES.into()),
+            ("NICs", self.nics.into(), Self::MAX_NICS.into()),
+        ];
+        for (what, given, most) in parts {
+            if given == 0 || given > most {
+                return Err(DragonflySpecError::Shape { what, given, most });
+            }
+        }
+        Ok(())
+    }
+
+    /// Global ports of a group.
+    pub const fn global_ports(&self) -> u32 {
+        self.group_routers() as u32 * BLUE_PORTS as u32
+    }
+}
+
+impl Generator {
+    /// As many links between each pair of groups as the ports allow; of full chassis, whole cables.
+    pub fn default_global_links(shape: &Shape) -> u16 {
+        if shape.groups < 2 {
+            return 0;
+        }
+        let most = (shape.global_ports() / u32::from(shape.groups - 1)) as u16;
+        if shape.blades == Shape::MAX_BLADES && most >= CABLE_LINKS {
+            most - most % CABLE_LINKS
+        } else {
+            most
+        }
+    }
+
+    /// 4 for bundles of whole cables between groups of full chassis, otherwise 1.
+    pub const fn default_set_links(&self, shape: &Shape) -> u8 {
+        let cables = self.global_links > 0 && self.global_links.is_multiple_of(CABLE_LINKS);
+        if cables && shape.blades == Shape::MAX_BLADES {
+            CABLE_LINKS as u8
+        } else {
+            1
+        }
+    }
+
+    /// Links from a router to its peer in each other chassis at most.
+    pub(super) const fn most_black_links(shape: &Shape) -> u8 {
+        match shape.chassis {
+            0 | 1 => BLACK_PORTS,
+            chassis => BLACK_PORTS / (chassis - 1),
+        }
+    }
+
+    /// Links between each pair of groups at most; `None` of a single group.
+    pub(super) const fn most_global_links(shape: &Shape) -> Option<u32> {
+        match shape.groups {
+            0 | 1 => None,
+            groups => Some(shape.global_ports() / (groups as u32 - 1)),
+        }
+    }
+
+    /// Whether the ports of a shape suffice.
+    ///
+    /// # Errors
+    /// See [`DragonflySpecError`].
+    pub fn check(&self, shape: &Shape) -> Result<(), DragonflySpecError> {
+        let peers = shape.chassis - 1;
+        let most = Self::most_black_links(shape);
+        if peers > 0 && !(1..=most).contains(&self.black_links) {
+            return Err(DragonflySpecError::BlackLinks {
+                given: self.black_links,
+                peers,
+                most,
+            });
+        }
+        let groups = shape.groups;
+        if let Some(most) = Self::most_global_links(shape)
+            && !(1..=most).contains(&u32::from(self.global_links))
+        {
+            return Err(DragonflySpecError::GlobalLinks {
+                given: self.global_links,
+                groups,
+                ports: shape.global_ports(),
+                most,
+            });
+        }
+        let sets_fit = match self.set_links {
+            1 => true,
+            4 => shape.blades.is_multiple_of(2) && self.global_links.is_multiple_of(CABLE_LINKS),
+            _ => false,
+        };
+        match sets_fit {
+            true => Ok(()),
+            false => Err(DragonflySpecError::Sets(self.set_links)),
+        }
+    }
+
+    /// The links: those of network interfaces, then green, black and blue ones; without those of
+    /// `absent` routers (sorted).
+    pub fn links(&self, shape: &Shape, absent: &[u32]) -> Vec<DragonflyLink> {
+        let mut links = Vec::new();
+        for nic in 0..shape.all_nics() as u32 {
+            let nics = u32::from(shape.nics);
+            let port = FIRST_NIC_PORT as u8 + (nic % nics) as u8;
+            let (own, router) = (End::processor(nic, 0), End::chip(nic / nics, port));
+            links.push(DragonflyLink::straight(own, router));
+        }
+        for group in 0..shape.groups {
+            self.links_inside(shape, group, &mut links);
+        }
+        for from in 0..shape.groups {
+            for to in from + 1..shape.groups {
+                self.bundle(shape, from, to, &mut links);
+            }
+        }
+        if !absent.is_empty() {
+            let there = |end: End| match end.node {
+                NodeRef::Processor(n) => {
+                    absent.binary_search(&(n / u32::from(shape.nics))).is_err()
+                }
+                NodeRef::Chip(r) => absent.binary_search(&r).is_err(),
+            };
+            links.retain(|link| there(link.a) && there(link.b));
+        }
+        links
+    }
+
+    /// Green and black links of a group. The port to peer p is p, or p - 1 beyond the own number.
+    fn links_inside(&self, shape: &Shape, group: u16, links: &mut Vec<DragonflyLink>) {
+        let router = |chassis: u8, blade: u8| shape.router(group, chassis * shape.blades + blade);
+        for chassis in 0..shape.chassis {
+            for low in 0..shape.blades {
+                for high in low + 1..shape.blades {
+                    links.push(DragonflyLink::straight(
+                        End::chip(router(chassis, low), high - 1),
+                        End::chip(router(chassis, high), low),
+                    ));
+                }
+            }
+        }
+        let port = |peer: u8, link: u8| FIRST_BLACK_PORT + peer * self.black_links + link;
+        for blade in 0..shape.blades {
+            for low in 0..shape.chassis {
+                for high in low + 1..shape.chassis {
+                    for link in 0..self.black_links {
+                        links.push(DragonflyLink::straight(
+                            End::chip(router(low, blade), port(high - 1, link)),
+                            End::chip(router(high, blade), port(low, link)),
+                        ));
+                    }
+                }
+            }
+        }
+    }
+
+    /// The links between two groups.
+    fn bundle(&self, shape: &Shape, from: u16, to: u16, links: &mut Vec<DragonflyLink>) {
+        for link in 0..self.global_links {
+            links.push(DragonflyLink::straight(
+                self.global_end(shape, from, to, link),
+                self.global_end(shape, to, from, link),
+            ));
+        }
+    }
+
+    /// Where link number `link` of the bundle to group `to` starts in group `from`. The arrangement
+    /// is laid out once per set of links, and the places are spread evenly over the routers, or
+    /// pairs of routers.
+    fn global_end(&self, shape: &Shape, from: u16, to: u16, link: u16) -> End {
+        let set_links = u32::from(self.set_links);
+        let (copy, lane) = (u32::from(link) / set_links, u32::from(link) % set_links);
+        let others = u32::from(shape.groups - 1);
+        let all = u32::from(self.global_links) / set_links * others;
+        let place = copy * others + u32::from(self.arrangement.place(shape.groups, from, to));
+        // Sets of four lie on two routers, two links each.
+        let routers = if set_links == 1 { 1 } else { 2 };
+        let seats = shape.group_routers() as u32 / routers;
+        let seat = place * seats / all;
+        let index = place - (seat * all).div_ceil(seats);
+        let each = set_links / routers;
+        let local = seat * routers + lane / each;
+        let port = u32::from(FIRST_BLUE_PORT) + index * each + lane % each;
+        End::chip(shape.router(from, local as u8), port as u8)
+    }
+}

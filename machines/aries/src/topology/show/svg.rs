@@ -1,0 +1,346 @@
+//! A drawing: groups on a circle, each a grid of chassis and blades.
+
+use core::f64::consts::PI;
+use std::collections::BTreeMap;
+
+use super::table::nics_name;
+use super::{joined, summary};
+use crate::route::registers::PortKind;
+use crate::topology::model::Dragonfly;
+use phitwire::net::show::{FAINT, INK, Svg};
+use phitwire::net::{End, NodeRef, TooLarge};
+
+/// Groups above which nobody could read the drawing.
+const MOST_GROUPS: usize = 48;
+/// Routers of a group up to which each has its name and its links inside the group.
+const MOST_NAMED: usize = 16;
+pub(super) const GREEN: &str = "#2f8a4c";
+pub(super) const BLACK: &str = "#22272e";
+pub(super) const BLUE: &str = "#2f6db5";
+
+/// Whether each router is drawn with its name and its links inside the group.
+pub(super) fn names_all(network: &Dragonfly) -> bool {
+    network.shape.group_routers() <= MOST_NAMED
+}
+
+/// Width and height of a router's box.
+const BOX: (f64, f64) = (78.0, 34.0);
+
+/// Where a blue link leaves a group.
+struct Exit {
+    /// At the router.
+    from: (f64, f64),
+    /// Where its lane is.
+    lane: f64,
+    /// The edge of the group.
+    edge: f64,
+    /// Whether that is the upper (-1) or the lower one.
+    ahead: f64,
+}
+
+/// Where everything is.
+struct Layout {
+    /// Width and height of a router's cell.
+    cell: (f64, f64),
+    /// Width and height of a group.
+    group: (f64, f64),
+    /// Upper left corners of the groups.
+    corners: Vec<(f64, f64)>,
+    size: (f64, f64),
+    middle: (f64, f64),
+    named: bool,
+}
+
+impl Layout {
+    fn new(network: &Dragonfly) -> Self {
+        let shape = &network.shape;
+        let named = names_all(network);
+        let cell = if named { (112.0, 66.0) } else { (17.0, 17.0) };
+        let group = (
+            f64::from(shape.blades) * cell.0 + 24.0,
+            f64::from(shape.chassis) * cell.1 + 40.0,
+        );
+        let groups = usize::from(shape.groups);
+        let diagonal = group.0.hypot(group.1);
+        let radius = match groups {
+            1 => 0.0,
+            _ => diagonal * 0.62 / (PI / groups as f64).sin(),
+        };
+        let around = (0..groups).map(|g| {
+            let angle = 2.0 * PI * g as f64 / groups as f64 - PI / 2.0;
+            (radius * angle.cos(), radius * angle.sin())
+        });
+        let around: Vec<(f64, f64)> = around.collect();
+        // The first group is at the top; how far the others reach depends on how many there are.
+        let edge = |of: fn(&(f64, f64)) -> f64, sign: f64| {
+            around
+                .iter()
+                .map(of)
+                .map(|at| sign * at)
+                .fold(0.0, f64::max)
+        };
+        let middle = (
+            edge(|at| at.0, -1.0) + group.0 / 2.0 + 30.0,
+            edge(|at| at.1, -1.0) + group.1 / 2.0 + 80.0,
+        );
+        let size = (
+            (middle.0 + edge(|at| at.0, 1.0) + group.0 / 2.0 + 30.0).max(560.0),
+            middle.1 + edge(|at| at.1, 1.0) + group.1 / 2.0 + 30.0,
+        );
+        let corner =
+            |(x, y): (f64, f64)| (middle.0 + x - group.0 / 2.0, middle.1 + y - group.1 / 2.0);
+        Self {
+            cell,
+            group,
+            corners: around.into_iter().map(corner).collect(),
+            size,
+            middle,
+            named,
+        }
+    }
+
+    /// Where a blue link leaves the group of its router towards another one: along a lane between
+    /// columns to the upper or the lower edge, so that it passes behind no router. `place` is its
+    /// part of the lane, from 0 to 1. The router's side, the lane's end, and the way on from there.
+    fn exit(&self, network: &Dragonfly, router: u32, to: u16, place: f64) -> Exit {
+        let (x, y) = self.router(network, router);
+        let half = if self.named { BOX.0 / 2.0 } else { 6.0 };
+        let room = self.cell.0 - 2.0 * half - 6.0;
+        let lane = x + half + 3.0 + room * place;
+        let own = self.corners[usize::from(network.shape.group_of(router))];
+        let other = self.corners[usize::from(to)];
+        let (down, away) = (other.1 - own.1, self.group.1 / 2.0);
+        let is_below = match down.abs() > away {
+            true => down > 0.0,
+            // Beside each other: by way of the middle.
+            false => self.middle.1 > own.1 + away,
+        };
+        let (edge, ahead) = match is_below {
+            true => (own.1 + self.group.1, 1.0),
+            false => (own.1, -1.0),
+        };
+        Exit {
+            from: (x + half, y + 0.25 * self.cell.1 * place),
+            lane,
+            edge,
+            ahead,
+        }
+    }
+
+    /// The middle of a router's box.
+    fn router(&self, network: &Dragonfly, router: u32) -> (f64, f64) {
+        let (x, y) = self.corners[usize::from(network.shape.group_of(router))];
+        let (chassis, blade) = network.shape.place_of(router);
+        (
+            x + 12.0 + (f64::from(blade) + 0.5) * self.cell.0,
+            y + 28.0 + (f64::from(chassis) + 0.5) * self.cell.1,
+        )
+    }
+}
+
+/// The network as an SVG document: a box per group, routers in it by chassis (row) and slot
+/// (column), and the links between two routers as one line.
+///
+/// # Errors
+/// [`TooLarge`] for more than 48 groups.
+pub fn svg(network: &Dragonfly) -> Result<String, TooLarge> {
+    let groups = usize::from(network.shape.groups);
+    if groups > MOST_GROUPS {
+        return Err(TooLarge(groups, "groups", MOST_GROUPS));
+    }
+    let layout = Layout::new(network);
+    let (width, height) = (layout.size.0.ceil(), layout.size.1.ceil() + 30.0);
+    let mut out = Svg::new((width, height), &summary(network), (30.0, 34.0));
+    for (group, &(x, y)) in layout.corners.iter().enumerate() {
+        let style = "rx=\"12\" fill=\"#f5f7fa\" stroke=\"#c4ccd6\"";
+        out.frame((x, y), layout.group, style);
+        let name = format!("group {group}");
+        out.text(x + 14.0, y + 19.0, "start", 12.5, FAINT, &name);
+    }
+    lines(&mut out, network, &layout);
+    for router in network.routers() {
+        router_box(&mut out, network, &layout, router);
+    }
+    out.part("legend", |out| legend(out, network, &layout, height - 18.0));
+    Ok(out.finish())
+}
+
+fn lines(out: &mut Svg, network: &Dragonfly, layout: &Layout) {
+    let joined = joined(network);
+    let mut lanes = Lanes::of(network, &joined);
+    for ((a, b), (kind, numbers)) in joined {
+        let links = numbers.len();
+        let (from, to) = (layout.router(network, a), layout.router(network, b));
+        let wide = if links > 1 { 2.4 } else { 1.4 };
+        let (x, y) = (f64::midpoint(from.0, to.0), f64::midpoint(from.1, to.1));
+        match kind {
+            PortKind::Blue => {
+                let groups = [a, b].map(|router| network.shape.group_of(router));
+                let exits = [
+                    layout.exit(network, a, groups[1], lanes.next(network, a)),
+                    layout.exit(network, b, groups[0], lanes.next(network, b)),
+                ];
+                let style = format!(
+                    "fill=\"none\" stroke=\"{BLUE}\" stroke-width=\"{wide}\" stroke-opacity=\"0.75\""
+                );
+                out.links(numbers, |out| out.path(blue(&exits), &style));
+            }
+            PortKind::Green | PortKind::Black if layout.named => {
+                let colour = if kind == PortKind::Green {
+                    GREEN
+                } else {
+                    BLACK
+                };
+                // Links that pass over other routers of the row or column run in a bow beside them.
+                let (dx, dy) = (to.0 - from.0, to.1 - from.1);
+                let far = dx.abs() > layout.cell.0 * 1.5 || dy.abs() > layout.cell.1 * 1.5;
+                let bow = if far { 26.0 } else { 0.0 };
+                let (bow_x, bow_y) = if kind == PortKind::Green {
+                    (0.0, -bow)
+                } else {
+                    (2.2 * bow, 0.0)
+                };
+                let style = format!("fill=\"none\" stroke=\"{colour}\" stroke-width=\"{wide}\"");
+                let bend = (x + 2.0 * bow_x, y + 2.0 * bow_y);
+                out.links(numbers, |out| out.path(curve(from, bend, to), &style));
+                if links > 1 && !far {
+                    let words = format!("x{links}");
+                    out.text(x + 6.0, y + 4.0, "start", 9.5, FAINT, &words);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The places of blue links in the lanes beside the columns of routers, by group and column.
+struct Lanes(BTreeMap<(u16, u8), (usize, usize)>);
+
+impl Lanes {
+    fn of(network: &Dragonfly, joined: &BTreeMap<(u32, u32), (PortKind, Vec<usize>)>) -> Self {
+        let mut lanes = BTreeMap::new();
+        let blue = joined
+            .iter()
+            .filter(|(_, (kind, _))| *kind == PortKind::Blue);
+        for router in blue.flat_map(|(&(a, b), _)| [a, b]) {
+            lanes.entry(column(network, router)).or_insert((0, 0)).1 += 1;
+        }
+        Self(lanes)
+    }
+
+    /// The next place beside the column of a router, from 0 to 1.
+    fn next(&mut self, network: &Dragonfly, router: u32) -> f64 {
+        let (taken, of) = self.0.entry(column(network, router)).or_insert((0, 1));
+        *taken += 1;
+        (*taken as f64 - 0.5) / (*of).max(*taken) as f64
+    }
+}
+
+fn column(network: &Dragonfly, router: u32) -> (u16, u8) {
+    (
+        network.shape.group_of(router),
+        network.shape.place_of(router).1,
+    )
+}
+
+/// The path of a blue link: out of its router, along the lane, out of the group, and in again.
+fn blue([a, b]: &[Exit; 2]) -> String {
+    let reach = 0.45 * (a.lane - b.lane).hypot(a.edge - b.edge).max(60.0);
+    let way = |exit: &Exit| (exit.lane, exit.edge + exit.ahead * reach);
+    let ((ax, ay), (bx, by)) = (way(a), way(b));
+    format!(
+        "M{:.1} {:.1}L{:.1} {:.1}V{:.1}C{ax:.1} {ay:.1} {bx:.1} {by:.1} {:.1} {:.1}V{:.1}L{:.1} {:.1}",
+        a.from.0,
+        a.from.1,
+        a.lane,
+        a.from.1 + 3.0 * a.ahead,
+        a.edge,
+        b.lane,
+        b.edge,
+        b.from.1 + 3.0 * b.ahead,
+        b.from.0,
+        b.from.1,
+    )
+}
+
+/// From one point to another, bent towards a third.
+pub(super) fn curve((x1, y1): (f64, f64), (x, y): (f64, f64), (x2, y2): (f64, f64)) -> String {
+    format!("M{x1:.1} {y1:.1} Q{x:.1} {y:.1} {x2:.1} {y2:.1}")
+}
+
+fn router_box(out: &mut Svg, network: &Dragonfly, layout: &Layout, router: u32) {
+    let (x, y) = layout.router(network, router);
+    let (w, h) = if layout.named { BOX } else { (12.0, 12.0) };
+    let name = network.shape.router_name(router);
+    if layout.named {
+        nics(out, network, router, (x, y + h / 2.0));
+    }
+    out.nodes(&name, |out| {
+        out.tag(format_args!(
+            "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"{w}\" height=\"{h}\" rx=\"4\" fill=\"#e3edfb\" \
+             stroke=\"{BLUE}\"><title>{name}</title></rect>",
+            x - w / 2.0,
+            y - h / 2.0,
+        ));
+        if layout.named {
+            let nics = nics_name(network, router);
+            out.text(x, y - 2.0, "middle", 11.5, INK, &name);
+            out.text(x, y + 11.0, "middle", 9.5, FAINT, &nics);
+        }
+    });
+}
+
+/// The network interfaces of a router and their links, below its box, whose lower edge is at (x, y).
+fn nics(out: &mut Svg, network: &Dragonfly, router: u32, (x, y): (f64, f64)) {
+    let of_router = |end: End| end.node == NodeRef::Chip(router);
+    let links = network
+        .links
+        .iter()
+        .enumerate()
+        .filter_map(|(number, link)| {
+            let nic = match (link.a.node, link.b.node) {
+                (nic @ NodeRef::Processor(_), _) if of_router(link.b) => nic,
+                (_, nic @ NodeRef::Processor(_)) if of_router(link.a) => nic,
+                _ => return None,
+            };
+            Some((number, nic))
+        });
+    let links: Vec<_> = links.collect();
+    for (place, (number, nic)) in links.iter().enumerate() {
+        // Beside the middle, where links to the router below are.
+        let x = x - 30.0 + 14.0 * place as f64;
+        let style = format!("fill=\"none\" stroke=\"{FAINT}\" stroke-width=\"1.4\"");
+        out.links([*number], |out| {
+            out.path(format_args!("M{x:.1} {y:.1}v7"), &style)
+        });
+        let name = network.node_name(*nic);
+        out.nodes(&name, |out| {
+            out.tag(format_args!(
+                "<circle cx=\"{x:.1}\" cy=\"{:.1}\" r=\"4\" fill=\"#f1f2f4\" stroke=\"{FAINT}\">\
+                 <title>{name}</title></circle>",
+                y + 11.0
+            ));
+        });
+    }
+}
+
+fn legend(out: &mut Svg, network: &Dragonfly, layout: &Layout, y: f64) {
+    let shape = &network.shape;
+    let mut x = 30.0;
+    for (colour, words, drawn) in [
+        (GREEN, "green: chassis", layout.named && shape.blades > 1),
+        (BLACK, "black: slot", layout.named && shape.chassis > 1),
+        (BLUE, "blue: groups", shape.groups > 1),
+    ] {
+        if drawn {
+            let style = format!("stroke=\"{colour}\" stroke-width=\"2.4\"");
+            out.path(format_args!("M{x:.1} {y:.1} h26"), &style);
+            out.text(x + 32.0, y + 4.0, "start", 11.5, FAINT, words);
+            x += 150.0;
+        }
+    }
+    if !layout.named {
+        let words = "rows are chassis, columns are slots; links inside groups are not drawn";
+        out.text(x, y + 4.0, "start", 11.5, FAINT, words);
+    }
+}

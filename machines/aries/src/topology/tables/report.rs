@@ -1,0 +1,128 @@
+//! What the tables reach, against what is connected.
+
+use super::Faults;
+use crate::route::registers::{AriesRegisters, NETWORK_PORTS, PortKind};
+use crate::topology::model::Dragonfly;
+use crate::topology::wiring::{DragonflyWiring, Far};
+
+/// Pairs listed at most.
+const MOST_PAIRS: usize = 10_000;
+
+/// What route tables do for a network. Pairs are of routers, from and to, by number over the
+/// machine; their network interfaces share their fate.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RouteReport {
+    /// Pairs of living routers that are connected by living links, and that the tables do not join:
+    /// at most 10,000 of them.
+    pub lost: Vec<(u32, u32)>,
+    /// How many such pairs there are.
+    pub lost_pairs: u64,
+    /// Pairs of living routers that no chain of living links connects.
+    pub cut_pairs: u64,
+    /// Pairs of living routers that the tables join.
+    pub reached_pairs: u64,
+    /// Pairs of groups, from and to, of which some router has no minimal way and goes over a third
+    /// group.
+    pub detours: Vec<(u16, u16)>,
+}
+
+/// Routers of `group` that packets from a router reach: a bit mask, the own one included.
+pub(super) fn reached(registers: &AriesRegisters, group: u16, coverage: &[u128]) -> u128 {
+    let tables = &registers.tables[PortKind::Processor as usize];
+    let to = usize::from(group);
+    if group != registers.group {
+        let some = |table: &[u64]| table.get(to).is_some_and(|&ports| ports != 0);
+        let any = some(&tables.global_minimal) || some(&tables.global_non_minimal);
+        return if any { coverage[to] } else { 0 };
+    }
+    let both = tables.local_minimal.iter().zip(&tables.local_non_minimal);
+    let others = both.enumerate().filter(|(_, (a, b))| **a | **b != 0);
+    others.fold(1 << registers.router, |set, (x, _)| set | 1 << x)
+}
+
+/// Which living routers are connected: a number per router, the same for those of one component.
+fn components(network: &Dragonfly, wiring: &DragonflyWiring, faults: &Faults) -> Vec<u32> {
+    let mut component = vec![u32::MAX; network.shape.routers()];
+    let mut todo = Vec::new();
+    for start in network.routers() {
+        if component[start as usize] != u32::MAX || faults.routers.contains(&start) {
+            continue;
+        }
+        component[start as usize] = start;
+        todo.push(start);
+        while let Some(router) = todo.pop() {
+            for port in 0..NETWORK_PORTS as u8 {
+                let dead = |link| faults.links.contains(&link);
+                if let Some(Far::Router(peer, _)) = wiring.far(router, port)
+                    && component[peer as usize] == u32::MAX
+                    && !faults.routers.contains(&peer)
+                    && !wiring.link(router, port).is_some_and(dead)
+                {
+                    component[peer as usize] = start;
+                    todo.push(peer);
+                }
+            }
+        }
+    }
+    component
+}
+
+pub(super) fn report(
+    network: &Dragonfly,
+    wiring: &DragonflyWiring,
+    faults: &Faults,
+    registers: &[AriesRegisters],
+    coverage: &[u128],
+) -> RouteReport {
+    let shape = &network.shape;
+    let component = components(network, wiring, faults);
+    // By group: the components in it, with their routers. There is one, unless the network has
+    // fallen apart.
+    let members: Vec<Vec<(u32, u128)>> = component
+        .chunks(shape.group_routers())
+        .map(|group| {
+            let mut sets: Vec<(u32, u128)> = Vec::new();
+            for (local, &number) in group.iter().enumerate().filter(|(_, n)| **n != u32::MAX) {
+                match sets.iter_mut().find(|(known, _)| *known == number) {
+                    Some((_, set)) => *set |= 1 << local,
+                    None => sets.push((number, 1 << local)),
+                }
+            }
+            sets
+        })
+        .collect();
+    let mut report = RouteReport::default();
+    for (from, registers) in registers.iter().enumerate() {
+        if component[from] == u32::MAX {
+            continue;
+        }
+        for (group, sets) in members.iter().enumerate() {
+            let living = sets.iter().fold(0, |all, (_, set)| all | set);
+            let mine = sets.iter().find(|(number, _)| *number == component[from]);
+            let connected = mine.map_or(0, |(_, set)| *set);
+            let reached = reached(registers, group as u16, coverage) & connected;
+            let lost = connected & !reached;
+            report.reached_pairs += u64::from(reached.count_ones());
+            report.cut_pairs += u64::from((living & !connected).count_ones());
+            report.lost_pairs += u64::from(lost.count_ones());
+            for local in (0..shape.group_routers()).filter(|local| lost >> local & 1 != 0) {
+                if report.lost.len() < MOST_PAIRS {
+                    let to = shape.router(group as u16, local as u8);
+                    report.lost.push((from as u32, to));
+                }
+            }
+            let minimal = &registers.tables[PortKind::Processor as usize].global_minimal;
+            let pair = (registers.group, group as u16);
+            if pair.0 != pair.1 && connected != 0 && minimal[group] == 0 {
+                // Routers come group by group.
+                if report.detours.last() != Some(&pair) && !report.detours.contains(&pair) {
+                    report.detours.push(pair);
+                }
+            }
+        }
+    }
+    // A router is not a pair with itself.
+    let living = component.iter().filter(|&&n| n != u32::MAX).count() as u64;
+    report.reached_pairs -= living;
+    report
+}

@@ -1,0 +1,70 @@
+//! Who is at the other end: an index over a dragonfly's links.
+
+use super::model::Dragonfly;
+use crate::route::registers::{PORTS, PortKind};
+use phitwire::net::{End, Joined, NodeRef, PortIndex};
+
+/// What a router's port leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Far {
+    /// The network interface of this number.
+    Nic(u32),
+    /// A router and its port where the link arrives.
+    Router(u32, u8),
+}
+
+/// Constant-time answers about the ends of links. Where a network is inconsistent, the first claim
+/// to a port counts; links that cannot be are left out. `check` reports both.
+#[derive(Clone, Debug)]
+pub struct DragonflyWiring(PortIndex<PortKind>);
+
+impl DragonflyWiring {
+    /// The index of a network, in time linear in its size.
+    pub fn new(network: &Dragonfly) -> Self {
+        let mut ports = PortIndex::new((network.shape.routers(), PORTS), (0, 0));
+        for (link, joined) in (0..).zip(&network.links) {
+            let Some(kind) = network.kind(joined) else {
+                continue;
+            };
+            if !network.has(joined.a.node) || !network.has(joined.b.node) {
+                continue;
+            }
+            for (end, other) in joined.ends() {
+                // Network links are on network ports, those of NICs where `kind` has found them.
+                if kind == PortKind::Processor || Dragonfly::is_network_port(end.port) {
+                    ports.claim(end, Joined { link, other, kind });
+                }
+            }
+        }
+        Self(ports)
+    }
+
+    fn at(&self, router: u32, port: u8) -> Option<&Joined<PortKind>> {
+        self.0.at(End::chip(router, port))
+    }
+
+    /// The other end of a router's port.
+    pub fn far(&self, router: u32, port: u8) -> Option<Far> {
+        let other = self.at(router, port)?.other;
+        Some(match other.node {
+            NodeRef::Chip(router) => Far::Router(router, other.port),
+            NodeRef::Processor(nic) => Far::Nic(nic),
+        })
+    }
+
+    /// Kind of the link at a router's port.
+    pub fn kind(&self, router: u32, port: u8) -> Option<PortKind> {
+        Some(self.at(router, port)?.kind)
+    }
+
+    /// The link at a router's port.
+    pub fn link(&self, router: u32, port: u8) -> Option<u32> {
+        Some(self.at(router, port)?.link)
+    }
+
+    /// Kinds of all ports of a router, as its registers have them.
+    pub fn kinds(&self, router: u32) -> Vec<Option<PortKind>> {
+        let ports = 0..PORTS as u8;
+        ports.map(|port| self.kind(router, port)).collect()
+    }
+}

@@ -1,0 +1,64 @@
+//! What can be chosen for a BlackWidow network only.
+
+use super::BlackWidow;
+use phitwire::catalogue::{ChoiceError, Given, Kind, OptionSpec, Simulated};
+use phitwire::sim::direct::Chosen;
+use phitwire::sim::direct::config::{ConfigError, MAX_LINK_CYCLES};
+
+/// What can be chosen for a BlackWidow network only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlackWidowOptions {
+    /// Cycles that a phit or credit travels on a link whose length the description does not say, 1
+    /// to [`MAX_LINK_CYCLES`].
+    pub link_cycles: u32,
+}
+
+impl Default for BlackWidowOptions {
+    fn default() -> Self {
+        // 5 m of cable at 5 ns per metre.
+        Self { link_cycles: 20 }
+    }
+}
+
+impl BlackWidowOptions {
+    pub(super) fn validate(&self) -> Result<(), ConfigError> {
+        let cycles = self.link_cycles;
+        if (1..=MAX_LINK_CYCLES).contains(&cycles) {
+            return Ok(());
+        }
+        let why = format!("a link of {cycles} cycles: 1 to {MAX_LINK_CYCLES} are possible");
+        Err(ConfigError::Refused(why))
+    }
+}
+
+impl Simulated for BlackWidow {
+    const MACHINE: &'static str = "BlackWidow";
+    const OPTIONS: &'static [OptionSpec] = &[
+        OptionSpec::new(
+            "link-cycles",
+            "N",
+            Kind::Number(1, MAX_LINK_CYCLES as u64),
+            "cycles that a phit travels on a link whose length the description does not say \
+             [default: 20]",
+        ),
+        OptionSpec::new(
+            "grain",
+            "GRAIN",
+            Kind::Words(&["flit", "packet"]),
+            "flit, since phits go on before their packet is whole",
+        ),
+    ];
+
+    fn choose(given: &Given) -> Result<Vec<Chosen<Self>>, ChoiceError> {
+        if given.all("grain").iter().any(|grain| grain == "packet") {
+            let why = "--grain packet: a YARC sends phits on before their packet is whole";
+            return Err(ChoiceError::Refused(why.to_owned()));
+        }
+        let link_cycles = given.get("link-cycles")?;
+        let options = BlackWidowOptions {
+            link_cycles: link_cycles.unwrap_or(BlackWidowOptions::default().link_cycles),
+        };
+        let name = None;
+        Ok(vec![Chosen { name, options }])
+    }
+}

@@ -1,0 +1,386 @@
+//! The packets of synthetic traffic, and the sink that takes them apart again.
+//!
+//! They are packets of the BlackWidow network in everything that a router looks at: length, head,
+//! hash bits, end. A request has the shape of a write (BlackWidow sec. 4.3) and a reply that of the
+//! smallest packet (sec. 4.1): the paper does not say how long replies are. The payload names the
+//! packet and is otherwise a pattern derived from the name, so that a sink knows whether it got
+//! what was sent, once and in one piece.
+
+use phitwire_framing::yarc::crc16::PacketCrc;
+use phitwire_framing::yarc::packet::{
+    EopStatus, Head, MAX_PACKET_PHITS, Vc, hash_bits, head_dest, head_payload, head_vc,
+    second_payload, second_phit,
+};
+use phitwire_framing::yarc::phit::{CONTENT_MASK, Phit, PhitKind};
+
+use crate::router::identity_of;
+
+/// Phits of a reply: our choice is the smallest packet (BlackWidow sec. 4.1).
+pub(crate) const REPLY_PHITS: usize = 4;
+/// Bits of a birth that a packet carries; what is under way longer is dated wrongly.
+pub(crate) const BIRTH_BITS: u32 = 22;
+/// Bits of its request's number that a reply carries.
+const REPLY_SEQUENCE_BITS: u32 = 10;
+
+/// What stands in the check field of an end of packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Seal {
+    /// A part of the packet's key, for links that hand phits over unchanged.
+    Key,
+    /// The CRC that link control blocks verify.
+    Crc,
+}
+
+impl Seal {
+    /// The end of a packet whose other phits are `phits`.
+    #[inline]
+    fn end(self, phits: &[u32], key: u64) -> u32 {
+        let content = match self {
+            Self::Key => (key >> 48) as u32,
+            Self::Crc => {
+                let mut crc = PacketCrc::new();
+                for &phit in phits {
+                    crc.update(Phit::from_bits(phit).content());
+                }
+                crc.eop(EopStatus::Healthy)
+            }
+        };
+        Phit::new(PhitKind::Eop, content).to_bits()
+    }
+}
+
+/// What a packet says about itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Name {
+    /// Virtual channel: request or reply.
+    pub vc: Vc,
+    /// Number of the processor that it goes to.
+    pub dest: u16,
+    /// Number of the processor that a request comes from; zero in a reply, which does not say.
+    pub source: u16,
+    /// Number of the request at its source; only the low bits in a reply.
+    pub sequence: u32,
+    /// Cycle in which the request was born, as far as the packet says it.
+    pub birth: u32,
+}
+
+impl Name {
+    pub(crate) fn request(source: u16, dest: u16, sequence: u32, birth: u64) -> Self {
+        Self {
+            vc: Vc::Request,
+            dest,
+            source,
+            sequence: sequence & CONTENT_MASK,
+            birth: birth as u32 & CONTENT_MASK,
+        }
+    }
+
+    /// The name of the reply to this request.
+    pub(crate) fn reply(self) -> Self {
+        Self {
+            vc: Vc::Response,
+            dest: self.source,
+            source: 0,
+            sequence: self.sequence & ((1 << REPLY_SEQUENCE_BITS) - 1),
+            birth: self.birth,
+        }
+    }
+
+    /// A number that belongs to this packet alone, for all that matters.
+    #[inline]
+    pub(crate) fn key(self) -> u64 {
+        let low =
+            u64::from(self.birth) | u64::from(self.sequence) << 22 | u64::from(self.dest) << 44;
+        let high = u64::from(self.source) | (self.vc as u64) << 15;
+        let mixed =
+            (low ^ high.wrapping_mul(0x9e37_79b9_7f4a_7c15)).wrapping_mul(0xd6e8_feb8_6659_fd93);
+        (mixed ^ mixed >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93) | 1
+    }
+
+    /// The birth in full, seen from a cycle less than 2^22 later.
+    #[inline]
+    pub(crate) fn born(self, now: u64) -> u64 {
+        let mask = (1u64 << BIRTH_BITS) - 1;
+        now.wrapping_sub(now.wrapping_sub(u64::from(self.birth)) & mask)
+    }
+}
+
+/// The payload of phit number `index` of the packet of that key.
+#[inline]
+fn pattern(key: u64, index: usize) -> u32 {
+    key.rotate_left(7 * index as u32) as u32 & CONTENT_MASK
+}
+
+/// Places by which the number of a request is turned, so that its low bits are where those of a
+/// transaction id are, by which a router that watches tells packets apart.
+const TURN: u32 = 16;
+
+/// The bits of a phit turned so that low ones come highest, or back.
+#[inline]
+const fn turned(content: u32) -> u32 {
+    (content << TURN | content >> (22 - TURN)) & CONTENT_MASK
+}
+
+#[inline]
+const fn turned_back(content: u32) -> u32 {
+    (content >> TURN | content << (22 - TURN)) & CONTENT_MASK
+}
+
+#[inline]
+fn body(content: u32) -> u32 {
+    Phit::new(PhitKind::Body, content).to_bits()
+}
+
+#[inline]
+fn request_head(dest: u16) -> u32 {
+    let head = Head {
+        dest,
+        vc: Vc::Request,
+        hashed: true,
+        adaptive: false,
+        source_routed: false,
+        payload: 0,
+    };
+    Phit::new(PhitKind::Head, head.emit()).to_bits()
+}
+
+/// The phits of a packet.
+#[derive(Clone, Copy, Debug)]
+pub struct Packet {
+    phits: [u32; MAX_PACKET_PHITS],
+    len: u8,
+}
+
+impl Packet {
+    /// The request of that name, of `len` phits.
+    #[inline]
+    pub(crate) fn request(name: Name, hash: u16, len: usize, seal: Seal) -> Self {
+        let key = name.key();
+        let mut phits = [0; MAX_PACKET_PHITS];
+        phits[0] = request_head(name.dest);
+        phits[1] = body(second_phit(hash, pattern(key, 1) as u8 & 0x7f));
+        phits[2] = body(u32::from(name.source));
+        phits[3] = body(turned(name.sequence));
+        phits[4] = body(name.birth);
+        for (index, phit) in phits.iter_mut().enumerate().take(len - 1).skip(5) {
+            *phit = body(pattern(key, index));
+        }
+        Self::sealed(phits, len, key, seal)
+    }
+
+    /// The reply of that name.
+    #[inline]
+    pub(crate) fn reply(name: Name, seal: Seal) -> Self {
+        let head = Head {
+            dest: name.dest,
+            vc: Vc::Response,
+            hashed: false,
+            adaptive: true,
+            source_routed: false,
+            payload: (name.sequence >> 7) as u8 & 7,
+        };
+        let mut phits = [0; MAX_PACKET_PHITS];
+        phits[0] = Phit::new(PhitKind::Head, head.emit()).to_bits();
+        phits[1] = body(second_phit(0, name.sequence as u8 & 0x7f));
+        phits[2] = body(name.birth);
+        Self::sealed(phits, REPLY_PHITS, name.key(), seal)
+    }
+
+    #[inline]
+    fn sealed(mut phits: [u32; MAX_PACKET_PHITS], len: usize, key: u64, seal: Seal) -> Self {
+        phits[len - 1] = seal.end(&phits[..len - 1], key);
+        Self {
+            phits,
+            len: len as u8,
+        }
+    }
+
+    /// What routers that watch know it by.
+    pub(super) fn identity(&self) -> u64 {
+        let phits = &self.phits[..usize::from(self.len)];
+        let content = |at: usize| phits.get(at).map(|&phit| Phit::from_bits(phit).content());
+        let response = content(0).is_some_and(|head| head_vc(head) == Vc::Response);
+        identity_of(response, content).unwrap_or(0)
+    }
+
+    /// Virtual channel.
+    pub(crate) fn vc(&self) -> Vc {
+        head_vc(Phit::from_bits(self.phits[0]).content())
+    }
+
+    /// The phits, as bits.
+    #[inline]
+    pub(crate) fn phits(&self) -> &[u32] {
+        &self.phits[..usize::from(self.len)]
+    }
+}
+
+/// A packet that has arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Delivery {
+    /// What it says about itself.
+    pub name: Name,
+    /// Hash bits of a request.
+    pub hash: u16,
+    /// Phits, end included.
+    pub phits: u32,
+    /// Whether everything in it is as it was sent.
+    pub intact: bool,
+}
+
+/// Takes packets apart that arrive phit by phit on one link.
+#[derive(Clone, Debug, Default)]
+pub struct Assembly {
+    phits: [u32; MAX_PACKET_PHITS],
+    len: u8,
+    /// More phits came than a packet may have.
+    overlong: bool,
+}
+
+impl Assembly {
+    /// Whether a packet has begun and not ended.
+    pub(crate) const fn is_open(&self) -> bool {
+        self.len > 0
+    }
+
+    /// Virtual channel of the open packet, or of the packet that `phit` begins.
+    #[inline]
+    pub(crate) fn vc(&self, phit: Phit) -> Vc {
+        let head = if self.len == 0 {
+            phit
+        } else {
+            Phit::from_bits(self.phits[0])
+        };
+        head_vc(head.content())
+    }
+
+    /// Takes a phit; the packet if this is its end.
+    #[inline]
+    pub(crate) fn take(&mut self, phit: Phit, seal: Seal) -> Option<Delivery> {
+        match self.phits.get_mut(usize::from(self.len)) {
+            Some(slot) => {
+                *slot = phit.to_bits();
+                self.len += 1;
+            }
+            None => self.overlong = true,
+        }
+        if !phit.is_eop() {
+            return None;
+        }
+        let len = usize::from(core::mem::take(&mut self.len));
+        let whole = !core::mem::take(&mut self.overlong);
+        Some(read(&self.phits[..len], whole, seal))
+    }
+}
+
+fn read(phits: &[u32], whole: bool, seal: Seal) -> Delivery {
+    let content = |i: usize| {
+        phits
+            .get(i)
+            .map_or(0, |&bits| Phit::from_bits(bits).content())
+    };
+    let head = content(0);
+    let vc = head_vc(head);
+    let request = Name {
+        vc,
+        dest: head_dest(head),
+        source: content(2) as u16,
+        sequence: turned_back(content(3)),
+        birth: content(4),
+    };
+    let reply = Name {
+        source: 0,
+        sequence: u32::from(head_payload(head)) << 7 | u32::from(second_payload(content(1))),
+        birth: content(2),
+        ..request
+    };
+    let name = if vc == Vc::Request { request } else { reply };
+    let hash = hash_bits(content(1));
+    let key = name.key();
+    let shaped = match vc {
+        Vc::Request => phits.len() > 5 && is_request(phits, name, hash, key),
+        // What was sent can be made again from the name.
+        Vc::Response => phits.len() == REPLY_PHITS && Packet::reply(name, seal).phits() == phits,
+    };
+    let sealed = shaped && phits[phits.len() - 1] == seal.end(&phits[..phits.len() - 1], key);
+    let intact = whole && sealed;
+    Delivery {
+        name,
+        hash,
+        phits: phits.len() as u32,
+        intact,
+    }
+}
+
+/// Whether the phits of a request, its end apart, are those that the name and hash bits make.
+#[inline]
+fn is_request(phits: &[u32], name: Name, hash: u16, key: u64) -> bool {
+    let mut wrong = phits[0] ^ request_head(name.dest);
+    wrong |= phits[1] ^ body(second_phit(hash, pattern(key, 1) as u8 & 0x7f));
+    // The name was read from these; what is left to compare is their kind, and the source's upper
+    // bits.
+    wrong |= phits[2] ^ body(u32::from(name.source));
+    wrong |= phits[3] ^ body(turned(name.sequence));
+    wrong |= phits[4] ^ body(name.birth);
+    for (index, &phit) in phits.iter().enumerate().take(phits.len() - 1).skip(5) {
+        wrong |= phit ^ body(pattern(key, index));
+    }
+    wrong == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use phitwire_framing::yarc::packet::check_packet;
+
+    fn both() -> [(Packet, Name); 3] {
+        let name = Name::request(0x1234, 0x7abc, 0x3_5678, 0xdead_beef);
+        [
+            (Packet::request(name, 0x5a5a, 13, Seal::Crc), name),
+            (Packet::request(name, 1, 8, Seal::Crc), name),
+            (Packet::reply(name.reply(), Seal::Crc), name.reply()),
+        ]
+    }
+
+    #[test]
+    fn what_is_sent_arrives_and_is_a_packet() {
+        for (packet, name) in both() {
+            let phits: Vec<Phit> = packet.phits().iter().map(|&b| Phit::from_bits(b)).collect();
+            assert_eq!(check_packet(&phits), Ok(EopStatus::Healthy));
+            let mut assembly = Assembly::default();
+            let mut arrived = None;
+            for &phit in &phits {
+                assert_eq!(arrived, None);
+                arrived = assembly.take(phit, Seal::Crc);
+            }
+            let arrived = arrived.expect("the end of the packet");
+            assert!(arrived.intact);
+            assert_eq!((arrived.name, arrived.phits as usize), (name, phits.len()));
+        }
+    }
+
+    #[test]
+    fn any_wrong_bit_is_noticed() {
+        for (packet, _) in both() {
+            for index in 0..packet.phits().len() {
+                for bit in 0..22 {
+                    let mut assembly = Assembly::default();
+                    let mut last = None;
+                    for (i, &bits) in packet.phits().iter().enumerate() {
+                        let flip = if i == index { 1 << bit } else { 0 };
+                        last = assembly.take(Phit::from_bits(bits ^ flip), Seal::Crc);
+                    }
+                    // A wrong `h`, `a` or `r` bit is a router's business as well as the sink's.
+                    assert!(!last.unwrap().intact, "phit {index} bit {bit}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn births_are_complete_again() {
+        let name = Name::request(1, 2, 3, (5 << 22) + 17);
+        assert_eq!(name.born((5 << 22) + 17), (5 << 22) + 17);
+        assert_eq!(name.born((6 << 22) + 16), (5 << 22) + 17);
+    }
+}

@@ -1,0 +1,111 @@
+//! Links of a chip that are slower than it: what a router hands over in every cycle waits until its
+//! lanes are free.
+
+use std::collections::VecDeque;
+
+use phitwire_framing::yarc::packet::Vc;
+
+use super::length::Pace;
+use crate::route::registers::PORTS;
+use phitwire::kit::bits;
+
+/// Cycles before a link is free in which a router may begin the next packet, so that arbitration
+/// leaves no gap.
+const AHEAD: u64 = 8;
+
+/// A phit that waits: when it leaves, its bits and its virtual channel.
+type Waiting = (u64, u32, Vc);
+
+/// The slow links of a chip. No more than a packet and a few phits wait at each.
+#[derive(Clone, Debug)]
+pub(super) struct Slow {
+    paces: [Pace; PORTS],
+    /// Phits that leave in later windows than they came.
+    waiting: [VecDeque<Waiting>; PORTS],
+    /// Ports where any wait.
+    held: u64,
+    /// Ports of which the router has to be told when they are free.
+    busy: u64,
+}
+
+impl Slow {
+    pub(super) fn new() -> Box<Self> {
+        Box::new(Self {
+            paces: [Pace::default(); PORTS],
+            waiting: [const { VecDeque::new() }; PORTS],
+            held: 0,
+            busy: 0,
+        })
+    }
+
+    pub(super) fn connect(&mut self, port: usize, pace: Pace) {
+        self.paces[port] = pace;
+    }
+
+    pub(super) fn is_slow(&self, port: usize) -> bool {
+        self.paces[port].is_slow()
+    }
+
+    /// Whether a packet may begin: at once on a link that is not slow.
+    pub(super) fn can_begin(&self, port: usize, now: u64) -> bool {
+        !self.is_slow(port) || self.paces[port].next() <= now + AHEAD
+    }
+
+    /// Gives a slow link a phit; the cycle in which it leaves, if that is before `end`.
+    pub(super) fn push(
+        &mut self,
+        port: usize,
+        phit: u32,
+        vc: Vc,
+        now: u64,
+        end: u64,
+    ) -> Option<u64> {
+        self.busy |= 1 << port;
+        let leaves = self.paces[port].send(now);
+        if leaves < end {
+            return Some(leaves);
+        }
+        self.held |= 1 << port;
+        self.waiting[port].push_back((leaves, phit, vc));
+        None
+    }
+
+    /// The next phit of a port that leaves before `end`.
+    pub(super) fn pop(&mut self, port: usize, end: u64) -> Option<(u64, u32)> {
+        let &(leaves, phit, _) = self.waiting[port].front().filter(|first| first.0 < end)?;
+        self.waiting[port].pop_front();
+        if self.waiting[port].is_empty() {
+            self.held &= !(1 << port);
+        }
+        Some((leaves, phit))
+    }
+
+    /// Ports of which it has to be told in this cycle that they are free.
+    pub(super) fn freed(&mut self, now: u64) -> u64 {
+        let mut freed = 0;
+        for port in bits(self.busy) {
+            freed |= u64::from(self.can_begin(port, now)) << port;
+        }
+        self.busy &= !freed;
+        freed
+    }
+
+    /// Whether something happens without new input.
+    pub(super) const fn is_busy(&self) -> bool {
+        (self.busy | self.held) != 0
+    }
+
+    /// Ports where phits wait.
+    pub(super) const fn ports(&self) -> u64 {
+        self.held
+    }
+
+    /// Phits that wait at a port, per virtual channel.
+    pub(super) fn waiting(&self, port: usize) -> [u32; 2] {
+        let mut counts = [0; 2];
+        for &(_, _, vc) in &self.waiting[port] {
+            counts[vc.index()] += 1;
+        }
+        counts
+    }
+}

@@ -1,0 +1,180 @@
+//! When to acknowledge: what rides on data anyway, what waits a little, what cannot wait.
+
+use phitwire_framing::yarc::packet::Vc;
+
+use super::receive::ReceiveTerms;
+use phitwire::link::credits::FreedCount;
+use phitwire::time::{Duration, Time};
+
+/// Acknowledgements and VC acknowledgements that the peer has not been told of.
+///
+/// Every frame carries both (they are in the sideband), so on a two-way flow they cost nothing. On
+/// a one-way flow they ride on idle phits, together after a delay, and at once when the peer may be
+/// waiting for them to open its window or its credits.
+#[derive(Debug)]
+pub(super) struct Acks {
+    freed: [FreedCount; 2],
+    /// The next expected packet as last told.
+    told: u64,
+    told_at: Time,
+    due: Time,
+    now: bool,
+    delay: Duration,
+    window: u64,
+    max_packet: u32,
+}
+
+impl Acks {
+    /// A session on `terms`. The credits are announced at once.
+    pub fn new(terms: &ReceiveTerms, delay: Duration) -> Self {
+        Self {
+            freed: terms.debt.map(|debt| FreedCount::new(terms.offered, debt)),
+            told: terms.first,
+            told_at: Time::ZERO,
+            due: Time::NEVER,
+            now: true,
+            delay,
+            window: terms.window.into(),
+            max_packet: terms.max_packet,
+        }
+    }
+
+    /// A packet of `phits` phits was accepted; `expected` is the next one.
+    #[inline]
+    pub fn accepted(&mut self, vc: Vc, phits: u32, expected: u64, now: Time) {
+        self.freed[vc.index()].received(phits);
+        if (expected - self.told) * 4 >= self.window {
+            self.now = true;
+        } else if self.due == Time::NEVER {
+            self.due = now + self.delay;
+        }
+    }
+
+    /// `phits` left the input queue.
+    #[inline]
+    pub fn free(&mut self, vc: Vc, phits: u32, now: Time) {
+        let freed = &mut self.freed[vc.index()];
+        freed.free(phits);
+        if freed.urgent(self.max_packet) {
+            self.now = true;
+        } else if self.due == Time::NEVER {
+            self.due = now + self.delay;
+        }
+    }
+
+    /// The peer must hear from us at once.
+    #[inline]
+    pub fn urge(&mut self) {
+        self.now = true;
+    }
+
+    /// The peer sends what it should know to be here, or asks: it is told again, at once if it was
+    /// not told for a delay. Copies of its frames, however many and however fast they come, cost an
+    /// answer per delay at most.
+    #[inline]
+    pub fn remind(&mut self) {
+        self.due = self.due.min(self.told_at + self.delay);
+    }
+
+    /// Whether a frame must go out for the acknowledgements alone.
+    #[inline]
+    pub fn is_due(&self, now: Time) -> bool {
+        self.now || self.due <= now
+    }
+
+    /// When a frame must go out for the acknowledgements alone.
+    #[inline]
+    pub fn due(&self) -> Time {
+        self.due
+    }
+
+    /// The VC acknowledgements as they stand, without telling them.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn counts(&self) -> [u32; 2] {
+        [self.freed[0].count(), self.freed[1].count()]
+    }
+
+    /// The VC acknowledgements for a frame that leaves now, with `expected` as its acknowledgement.
+    #[inline]
+    pub fn tell(&mut self, expected: u64, now: Time) -> [u32; 2] {
+        self.told = expected;
+        self.told_at = now;
+        self.due = Time::NEVER;
+        self.now = false;
+        [self.freed[0].tell(), self.freed[1].tell()]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn acks() -> Acks {
+        let terms = ReceiveTerms {
+            first: 0,
+            max_packet: 19,
+            window: 64,
+            offered: 1_000,
+            debt: [0, 0],
+            lanes: 7,
+            lane_threshold: 0,
+        };
+        let mut acks = Acks::new(&terms, Duration::from_us(40));
+        assert!(acks.is_due(Time::ZERO), "credits are announced at once");
+        acks.tell(0, Time::ZERO);
+        acks
+    }
+
+    #[test]
+    fn acknowledgements_wait_for_each_other() {
+        let mut acks = acks();
+        for packet in 1..10 {
+            acks.accepted(Vc::Request, 10, packet, Time::from_ns(packet));
+        }
+        assert!(!acks.is_due(Time::from_ns(20)));
+        assert_eq!(acks.due(), Time::from_ns(40_001), "from the first");
+        assert!(acks.is_due(Time::from_ns(40_001)));
+        acks.tell(9, Time::from_ns(40_001));
+        assert!(!acks.is_due(Time::from_ns(100_000)));
+        assert_eq!(acks.due(), Time::NEVER);
+    }
+
+    #[test]
+    fn a_quarter_of_the_window_does_not_wait() {
+        let mut acks = acks();
+        for packet in 1..=15 {
+            acks.accepted(Vc::Request, 4, packet, Time::ZERO);
+        }
+        assert!(!acks.is_due(Time::ZERO));
+        acks.accepted(Vc::Request, 4, 16, Time::ZERO);
+        assert!(acks.is_due(Time::ZERO));
+    }
+
+    #[test]
+    fn a_reminder_is_heeded_once_per_delay() {
+        let mut acks = acks();
+        acks.remind();
+        assert!(!acks.is_due(Time::from_ns(39_999)), "it was told just now");
+        assert!(acks.is_due(Time::from_ns(40_000)));
+        acks.tell(0, Time::from_ns(40_000));
+        assert!(!acks.is_due(Time::from_ns(99_000)));
+        acks.remind();
+        assert!(acks.is_due(Time::from_ns(99_000)), "long ago");
+    }
+
+    #[test]
+    fn credits_that_open_a_closed_channel_do_not_wait() {
+        let mut acks = acks();
+        for packet in 1..=10 {
+            acks.accepted(Vc::Response, 19, packet, Time::ZERO);
+        }
+        acks.free(Vc::Response, 19, Time::ZERO);
+        assert!(!acks.is_due(Time::ZERO));
+        for packet in 11..=52 {
+            acks.accepted(Vc::Response, 19, packet, Time::ZERO);
+            acks.told = packet;
+        }
+        acks.free(Vc::Response, 1, Time::ZERO);
+        assert!(acks.is_due(Time::ZERO), "the peer knows of 12 credits");
+    }
+}

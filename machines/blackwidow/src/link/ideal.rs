@@ -1,0 +1,342 @@
+//! An ideal link: phits and credits are handed over as they are, each after the time that the link
+//! takes.
+
+use core::array;
+
+use phitwire_framing::yarc::packet::{MAX_PACKET_PHITS, Vc, head_vc};
+use phitwire_framing::yarc::phit::Phit;
+
+use super::output_credits::OutputCredits;
+use super::phit_ring::PhitRing;
+use phitwire::kit::below;
+
+/// Slots of an input queue per virtual channel: 256 phits (BlackWidow sec. 4.2), for both: our
+/// reading.
+pub const INPUT_PHITS: u32 = 128;
+const PACKET_PHITS: u32 = MAX_PACKET_PHITS as u32;
+
+type IdealRing = PhitRing<[Phit; INPUT_PHITS as usize]>;
+
+/// Credits for all slots of the input queue at the other end of an ideal link, for packets of up to
+/// `max_packet_phits`: the sending half of one of the [`IdealEnds`].
+pub fn ideal_credits(max_packet_phits: u8) -> OutputCredits {
+    let mut credits = OutputCredits::new([INPUT_PHITS; 2], max_packet_phits.into());
+    for vc in Vc::ALL {
+        credits.give(vc, INPUT_PHITS);
+    }
+    credits
+}
+
+/// The ends of a chip's links in virtual time without bytes: the buffers of an
+/// [`InputQueue`](super::InputQueue) and the credits of an [`Lcb`](super::Lcb) for each port,
+/// without frames, CRC, retry, sessions and lanes.
+///
+/// Nothing is rejected on them. So nothing is ever taken back or withheld, a phit that is taken
+/// frees its place at once, and every place is covered by a credit, also the longest packet of them
+/// that an [`InputQueue`](super::InputQueue) keeps for the rest of a rejected packet. What travels
+/// on a link, and when it arrives, is their owner's business.
+///
+/// They are kept together and not port by port, since one thread runs all ports of a chip, and
+/// buffers of one virtual channel are mostly what it needs.
+#[derive(Clone, Debug)]
+pub struct IdealEnds<const PORTS: usize> {
+    /// By virtual channel and port.
+    rings: [Box<[IdealRing; PORTS]>; 2],
+    credits: Box<[OutputCredits; PORTS]>,
+    /// Virtual channel of the packet that comes in, or came last, at each port.
+    coming: u64,
+    refused: u64,
+}
+
+impl<const PORTS: usize> Default for IdealEnds<PORTS> {
+    fn default() -> Self {
+        let rings = || {
+            let rings = vec![IdealRing::fixed(); PORTS].into_boxed_slice();
+            rings.try_into().expect("a ring for every port")
+        };
+        Self {
+            rings: [rings(), rings()],
+            credits: Box::new(array::from_fn(|_| ideal_credits(PACKET_PHITS as u8))),
+            coming: 0,
+            refused: 0,
+        }
+    }
+}
+
+impl<const PORTS: usize> IdealEnds<PORTS> {
+    /// Ends of idle links for packets of up to `max_packet_phits` phits.
+    pub fn for_packets(max_packet_phits: u8) -> Self {
+        let credits = array::from_fn(|_| ideal_credits(max_packet_phits));
+        Self {
+            credits: Box::new(credits),
+            ..Self::default()
+        }
+    }
+
+    #[inline]
+    fn ring(&self, port: usize, vc: Vc) -> &IdealRing {
+        &self.rings[vc.index()][below::<PORTS>(port)]
+    }
+
+    #[inline]
+    fn ring_mut(&mut self, port: usize, vc: Vc) -> &mut IdealRing {
+        &mut self.rings[vc.index()][below::<PORTS>(port)]
+    }
+
+    // Receiving.
+
+    /// Takes in the phits that arrive in the cycles given (a bit mask), which lie in `phits` by
+    /// their cycles. The cycles of those that found room, per virtual channel; the others are
+    /// [counted](Self::refused).
+    #[inline]
+    pub fn receive(&mut self, port: usize, cycles: u64, phits: &[u32]) -> [u64; 2] {
+        let mut taken = [0; 2];
+        let mut vc = self.coming(port);
+        let mut left = cycles;
+        while left != 0 {
+            let first = Phit::from_bits(phits[left.trailing_zeros() as usize]);
+            if first.is_head() {
+                vc = head_vc(first.content());
+            }
+            let ring = &mut self.rings[vc.index()][below::<PORTS>(port)];
+            ring.rewind();
+            let mut phit = first;
+            // Up to the next head.
+            loop {
+                if ring.len() < INPUT_PHITS {
+                    ring.push(phit);
+                    taken[vc.index()] |= left & left.wrapping_neg();
+                } else {
+                    self.refused += 1;
+                }
+                left &= left - 1;
+                if left == 0 {
+                    break;
+                }
+                phit = Phit::from_bits(phits[left.trailing_zeros() as usize]);
+                if phit.is_head() {
+                    break;
+                }
+            }
+        }
+        self.coming = self.coming & !(1 << port) | (vc.index() as u64) << port;
+        taken
+    }
+
+    /// The next phit of `vc`, left in place.
+    #[inline]
+    pub fn front(&self, port: usize, vc: Vc) -> Option<Phit> {
+        self.ring(port, vc).nth(0)
+    }
+
+    /// The phit of `vc` behind the next one, left in place.
+    #[inline]
+    pub fn second(&self, port: usize, vc: Vc) -> Option<Phit> {
+        self.ring(port, vc).nth(1)
+    }
+
+    /// The phit of `vc` so many behind the next one, left in place.
+    pub fn nth(&self, port: usize, vc: Vc, behind: usize) -> Option<Phit> {
+        self.ring(port, vc).nth(u32::try_from(behind).ok()?)
+    }
+
+    /// Takes the next phit of `vc`; a credit for it is to go back.
+    #[inline]
+    pub fn pop(&mut self, port: usize, vc: Vc) -> Option<Phit> {
+        self.ring_mut(port, vc).pop()
+    }
+
+    /// Phits of `vc` in an input queue.
+    #[inline]
+    pub fn len(&self, port: usize, vc: Vc) -> u32 {
+        self.ring(port, vc).len()
+    }
+
+    /// Phits in all input queues.
+    pub fn queued(&self) -> u64 {
+        let rings = self.rings.iter().flat_map(|rings| rings.iter());
+        rings.map(|ring| u64::from(ring.len())).sum()
+    }
+
+    /// Virtual channel of the packet that comes in, or came last.
+    #[inline]
+    pub fn coming(&self, port: usize) -> Vc {
+        Vc::from_index((self.coming >> port) as usize)
+    }
+
+    /// Phits that found no room.
+    pub const fn refused(&self) -> u64 {
+        self.refused
+    }
+
+    // Sending.
+
+    /// Credits towards the peer.
+    #[inline]
+    pub fn credits(&self, port: usize) -> &OutputCredits {
+        &self.credits[below::<PORTS>(port)]
+    }
+
+    /// Credits towards the peer, to be given back.
+    #[inline]
+    pub fn credits_mut(&mut self, port: usize) -> &mut OutputCredits {
+        &mut self.credits[below::<PORTS>(port)]
+    }
+
+    /// A credit of `vc` has come by itself. Whether there is room for a packet for the first time
+    /// since there was none.
+    #[inline]
+    pub fn give(&mut self, port: usize, vc: Vc) -> bool {
+        let credits = &mut self.credits[below::<PORTS>(port)];
+        let lacked = credits.lacking(vc);
+        credits.give(vc, 1);
+        lacked == 1
+    }
+
+    /// Takes the next phit of a packet, which is sent now; its virtual channel. A packet begins
+    /// where there is [room](OutputCredits::has_room) for it.
+    ///
+    /// # Panics
+    /// If there is no credit.
+    #[inline]
+    pub fn push(&mut self, port: usize, phit: Phit) -> Vc {
+        let credits = &mut self.credits[below::<PORTS>(port)];
+        if phit.is_head() {
+            credits.begin(head_vc(phit.content()));
+        }
+        credits.take(1)
+    }
+}
+
+#[cfg(any(test, feature = "testing"))]
+impl<const PORTS: usize> IdealEnds<PORTS> {
+    /// Forgets the phit that came last of some input queue; whether there was one.
+    pub(crate) fn lose_last(&mut self) -> bool {
+        let mut rings = self.rings.iter_mut().flat_map(|rings| rings.iter_mut());
+        let ring = rings.find(|ring| ring.len() > 0);
+        ring.is_some_and(|ring| {
+            ring.cut(ring.tail().wrapping_sub(1));
+            true
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use phitwire::link::LinkProfile;
+    use phitwire_framing::yarc::phit::PhitKind;
+
+    const PORT: usize = 5;
+
+    fn packet(vc: Vc, phits: u32) -> impl Iterator<Item = Phit> {
+        (0..phits).map(move |i| match i {
+            0 => Phit::new(PhitKind::Head, (vc.index() as u32) << 15),
+            _ if i + 1 < phits => Phit::new(PhitKind::Body, i),
+            _ => Phit::new(PhitKind::Eop, 0),
+        })
+    }
+
+    #[test]
+    fn the_queue_is_as_deep_as_that_of_the_chips_own_links() {
+        let offered = LinkProfile::paper().input_phits_per_vc;
+        assert_eq!(offered + PACKET_PHITS, INPUT_PHITS);
+        let credits = ideal_credits(PACKET_PHITS as u8);
+        assert_eq!(
+            Vc::ALL.map(|vc| credits.available(vc)),
+            [INPUT_PHITS; 2],
+            "every place is covered"
+        );
+    }
+
+    #[test]
+    fn whoever_takes_a_phit_frees_its_place_at_once() {
+        let (mut near, mut far) = (IdealEnds::<8>::default(), IdealEnds::<8>::default());
+        for phit in packet(Vc::Response, 13).take(7) {
+            assert_eq!(near.push(PORT, phit), Vc::Response);
+            assert_eq!(
+                far.receive(PORT, 0b100, &[0, 0, phit.to_bits()]),
+                [0, 0b100]
+            );
+            assert_eq!(far.coming(PORT), Vc::Response);
+        }
+        assert_eq!(near.credits(PORT).available(Vc::Response), INPUT_PHITS - 7);
+        assert_eq!((far.len(PORT, Vc::Response), far.queued()), (7, 7));
+        assert!(far.front(PORT, Vc::Response).is_some_and(Phit::is_head));
+        assert_eq!(
+            far.second(PORT, Vc::Response),
+            packet(Vc::Response, 13).nth(1),
+            "hash bits"
+        );
+        for back in 1..=7 {
+            // The end of the packet has not come, and nobody waits for it.
+            assert!(far.pop(PORT, Vc::Response).is_some());
+            near.give(PORT, Vc::Response);
+            let left = INPUT_PHITS - 7 + back;
+            assert_eq!(near.credits(PORT).available(Vc::Response), left);
+        }
+        assert_eq!(far.pop(PORT, Vc::Response), None);
+        assert_eq!(near.credits(PORT).available(Vc::Request), INPUT_PHITS);
+    }
+
+    #[test]
+    fn room_for_a_packet_is_told_once() {
+        let mut end = IdealEnds::<8>::default();
+        let vc = Vc::Request;
+        for phit in (0..6).flat_map(|_| packet(vc, PACKET_PHITS)) {
+            end.push(PORT, phit);
+        }
+        assert_eq!(end.credits(PORT).available(vc), 14);
+        assert!(!end.credits(PORT).has_room(vc) && end.credits(PORT).has_room(Vc::Response));
+        let told: Vec<bool> = (0..8).map(|_| end.give(PORT, vc)).collect();
+        assert_eq!(
+            told,
+            [false, false, false, false, true, false, false, false]
+        );
+        assert!(end.credits(PORT).is_ample(vc, 3) && !end.credits(PORT).is_ample(vc, 4));
+    }
+
+    #[test]
+    fn what_comes_in_a_window_is_told_by_its_cycles() {
+        let mut end = IdealEnds::<8>::default();
+        let mut window = [0; 64];
+        let packets = packet(Vc::Request, 5).chain(packet(Vc::Response, 4));
+        let mut arrive = |cycle: usize, phit: Phit| window[cycle] = phit.to_bits();
+        // The second packet begins where the first ends, and has a gap.
+        for (cycle, phit) in [3, 4, 5, 6, 7, 8, 20, 21, 63].into_iter().zip(packets) {
+            arrive(cycle, phit);
+        }
+        let cycles = [0b1_1111 << 3, 1 << 8 | 0b11 << 20 | 1 << 63];
+        assert_eq!(end.receive(PORT, cycles[0] | cycles[1], &window), cycles);
+        for vc in Vc::ALL {
+            let come: Vec<Phit> = core::iter::from_fn(|| end.pop(PORT, vc)).collect();
+            let sent = packet(vc, 5 - vc.index() as u32);
+            assert_eq!(come, sent.collect::<Vec<_>>());
+        }
+        assert_eq!(end.receive(PORT, 0, &window), [0; 2]);
+    }
+
+    #[test]
+    fn what_finds_no_room_is_counted() {
+        let mut end = IdealEnds::<8>::default();
+        let phits = (0..20).flat_map(|_| packet(Vc::Request, 13));
+        let places = phits.filter(|phit| end.receive(PORT, 1, &[phit.to_bits()]) == [1, 0]);
+        assert_eq!(places.count(), INPUT_PHITS as usize);
+        assert_eq!(end.refused(), u64::from(260 - INPUT_PHITS));
+    }
+
+    #[test]
+    #[should_panic(expected = "a phit without a credit")]
+    fn nothing_is_sent_without_credits() {
+        let mut end = IdealEnds::<8>::default();
+        for phit in packet(Vc::Request, INPUT_PHITS + 1) {
+            end.push(PORT, phit);
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "a credit that nobody took")]
+    fn no_more_credits_come_back_than_were_taken() {
+        IdealEnds::<8>::default().give(PORT, Vc::Request);
+    }
+}

@@ -1,0 +1,58 @@
+//! One external link of a YARC router or BlackWidow processor: the link control block and the input
+//! queue.
+//!
+//! The link control block (LCB) implements the data-link layer of the paper's section 4.3: reliable
+//! packet delivery by a sliding-window go-back-N protocol whose sequence numbers, acknowledgements
+//! and virtual-channel acknowledgements travel in the two sideband bits of every phit; and of
+//! section 7.7: retries counted per lane, noisy lanes decommissioned, `link_active` deasserted when
+//! none is left.
+//!
+//! [`Lcb`] is one end of a link. What it receives it hands up *speculatively*, phit by phit, before
+//! a packet's CRC is known, into the [`InputQueue`] of the port, whose write side undoes what turns
+//! out bad. [`IdealEnds`] are the same in virtual time without bytes: the buffers and credits,
+//! where nothing turns out bad.
+
+use phitwire_framing::yarc::control::VC_ACK_MASK;
+use phitwire_framing::yarc::packet::MAX_PACKET_PHITS;
+
+use phitwire::link::LinkStandard;
+use phitwire::link::credits::CREDIT_BITS;
+use phitwire::link::lanes::MAX_UNIT_WORDS;
+
+mod acks;
+mod data;
+mod glance;
+mod ideal;
+pub(crate) mod input_queue;
+pub(crate) mod lcb;
+mod output_credits;
+mod phit_ring;
+pub mod rates;
+mod receive;
+mod resequencer;
+mod retry_buffer;
+mod transmit;
+
+pub(crate) use glance::glance;
+pub use ideal::{INPUT_PHITS, IdealEnds, ideal_credits};
+pub use input_queue::{InputQueue, Verdict};
+pub use lcb::{Lcb, MIN_FRAME_BYTES};
+pub use output_credits::OutputCredits;
+
+/// What all links of a BlackWidow network have in common.
+pub const STANDARD: LinkStandard = LinkStandard {
+    rates: &rates::ALL,
+    max_packet_phits: MAX_PACKET_PHITS as u8,
+};
+
+/// What its virtual channels are called, by number (paper, section 4.2).
+pub const VC_NAMES: [&str; 2] = ["request", "response"];
+
+// Counts of credits travel as control words have them, and a rejected packet can be kept.
+const _: () = assert!(VC_ACK_MASK == (1 << CREDIT_BITS) - 1);
+const _: () = assert!(MAX_PACKET_PHITS <= MAX_UNIT_WORDS);
+
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,548 @@
+//! The receiving half of the link control block.
+
+use phitwire_framing::yarc::control::ControlWord;
+use phitwire_framing::yarc::crc16::PacketCrc;
+use phitwire_framing::yarc::packet::{EopStatus, MAX_PACKET_PHITS, head_vc};
+use phitwire_framing::yarc::phit::{Phit, PhitKind};
+
+use super::acks::Acks;
+use super::input_queue::{InputQueue, Verdict};
+use super::resequencer::{Held, Position, Resequencer};
+use phitwire::link::LinkCounters;
+use phitwire::link::config::LinkProfile;
+use phitwire::link::credits::Impossible;
+use phitwire::link::lanes::LaneWatch;
+use phitwire::link::reorder_hold::ReorderHold;
+use phitwire::link::round_trip::RoundTrip;
+use phitwire::time::{Duration, Time};
+
+/// Packets rejected in a row before the lanes are looked at by their training pattern.
+const REJECTS_UNTIL_DOUBT: u32 = 8;
+
+/// What the two ends agreed on for a session, as far as the receiver needs it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ReceiveTerms {
+    /// Number of the session's first packet.
+    pub first: u64,
+    pub max_packet: u32,
+    pub window: u16,
+    pub offered: u32,
+    /// Phits of an earlier session still in the input queue.
+    pub debt: [u32; 2],
+    pub lanes: u8,
+    pub lane_threshold: u32,
+}
+
+/// What the numbers of a frame say of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// It starts there.
+    At(Position),
+    /// It starts more than a window behind: the peer sent the packet before the expected one later,
+    /// and so there is nothing in it that is not here, and nothing that it says is still so.
+    Stale,
+}
+
+/// A gap that was declared a loss, watched for the frame that was only late.
+#[derive(Clone, Copy, Debug)]
+struct DeclaredLoss {
+    at: Position,
+    since: Time,
+    /// The newest pass seen until then: who fills the gap and is of no newer one was sent before
+    /// and is late.
+    pass: u16,
+}
+
+/// Whether `pass` comes after `other`.
+#[inline]
+fn is_newer(pass: u16, other: u16) -> bool {
+    pass.wrapping_sub(other) as i16 > 0
+}
+
+/// Receives the stream of packets (paper, section 4.3): hands phits up speculatively, judges each
+/// packet at its end, and after an error waits for the retransmission.
+///
+/// The stream has a *position*: packet number and phits of that packet so far. A frame that starts
+/// there goes on; one that starts before it is skipped up to it, so that duplicates and overlapping
+/// retransmissions are harmless; one that starts behind it is held while the gap may still be a
+/// frame that is late.
+#[derive(Debug)]
+pub(super) struct Receiver {
+    here: Position,
+    crc: PacketCrc,
+    /// The open packet's phits, for the comparison with its retransmission.
+    copy: [Phit; MAX_PACKET_PHITS],
+    max_packet: u32,
+    window: i64,
+    pub acks: Acks,
+    pub lanes: LaneWatch,
+    /// Error recovery: nothing is taken until the packet at `here` comes again.
+    recovering: bool,
+    /// The next frame out asks for a retry.
+    pub wants_retry: bool,
+    retry_due: Time,
+    last_request: Time,
+    /// The request was made once in this recovery, so that its answer measures a round trip.
+    single_request: bool,
+    recovery_time: RoundTrip,
+    pub rejects_in_row: u32,
+    last_phit: Time,
+    silence: Duration,
+    held: Resequencer,
+    hold: ReorderHold,
+    /// The furthest place that an idle frame named as sent up to.
+    hint: Option<Position>,
+    gap_since: Time,
+    declared: Option<DeclaredLoss>,
+    /// The newest pass of the peer that was seen.
+    pass: u16,
+    /// Until when the answer to a request, frames of a newer pass, may be on its way; zero once it
+    /// came.
+    answer_due: Time,
+}
+
+impl Receiver {
+    pub fn new(terms: ReceiveTerms, profile: &LinkProfile, now: Time) -> Self {
+        let quick = Duration::from_ps(profile.min_retry_timeout.as_ps() / 4);
+        Self {
+            here: Position::head_of(terms.first),
+            crc: PacketCrc::new(),
+            copy: [Phit::IDLE; MAX_PACKET_PHITS],
+            max_packet: terms.max_packet,
+            window: terms.window.into(),
+            acks: Acks::new(&terms, profile.ack_delay),
+            lanes: LaneWatch::new(terms.lanes, terms.lane_threshold),
+            recovering: false,
+            wants_retry: false,
+            retry_due: Time::NEVER,
+            last_request: now,
+            single_request: false,
+            recovery_time: RoundTrip::new(quick, profile.max_retry_timeout),
+            rejects_in_row: 0,
+            last_phit: now,
+            silence: profile.packet_silence,
+            held: Resequencer::new(profile.reorder_phits),
+            hold: ReorderHold::new(profile.min_reorder_hold, profile.max_reorder_hold),
+            hint: None,
+            gap_since: Time::NEVER,
+            declared: None,
+            pass: 0,
+            answer_due: Time::ZERO,
+        }
+    }
+
+    /// The next packet expected: all before it were accepted.
+    #[inline]
+    pub fn expected(&self) -> u64 {
+        self.here.packet
+    }
+
+    /// The packet that was asked for again and has not begun to arrive.
+    #[inline]
+    pub fn waits_for(&self) -> Option<u64> {
+        self.recovering.then_some(self.here.packet)
+    }
+
+    /// How long a gap may now be a late frame.
+    pub fn reorder_hold(&self) -> Duration {
+        self.hold.get()
+    }
+
+    /// Whether enough packets were rejected in a row that the lanes need a look.
+    pub fn doubts_lanes(&self) -> bool {
+        self.rejects_in_row >= REJECTS_UNTIL_DOUBT
+    }
+
+    /// Where a frame with `word` starts in the stream.
+    ///
+    /// # Errors
+    /// No frame of a correct peer can start there.
+    #[inline]
+    pub fn place(&self, word: &ControlWord) -> Result<Place, Impossible> {
+        let ahead = word.seq.distance_from(self.here.packet);
+        let offset = u32::from(word.offset);
+        if ahead > self.window || offset >= self.max_packet {
+            return Err(Impossible);
+        }
+        match self.here.packet.checked_add_signed(ahead) {
+            Some(_) if ahead < -self.window => Ok(Place::Stale),
+            Some(packet) => Ok(Place::At(Position { packet, offset })),
+            None => Err(Impossible),
+        }
+    }
+
+    /// Takes in the phits of a frame of `pass` that starts at `at`, where [`Self::place`] put it.
+    pub fn data(
+        &mut self,
+        now: Time,
+        (at, pass): (Position, u16),
+        phits: &[Phit],
+        input: &mut InputQueue,
+        counters: &mut LinkCounters,
+    ) {
+        let before = self.here;
+        if is_newer(pass, self.pass) {
+            self.pass = pass;
+            self.answer_due = Time::ZERO;
+        }
+        if at > before {
+            self.ahead(now, (at, pass), phits, counters);
+        } else {
+            let end = self.run(now, at, phits, input, counters);
+            self.sighted(at, end, pass, now, counters);
+            if end > at && self.here == before && !self.recovering {
+                // All of it was here before: the peer does not know, so an acknowledgement was
+                // lost.
+                self.acks.remind();
+            }
+            self.drain(now, input, counters);
+        }
+        self.look_for_gap(now, before);
+    }
+
+    /// A frame that starts behind our position.
+    fn ahead(
+        &mut self,
+        now: Time,
+        (at, pass): (Position, u16),
+        phits: &[Phit],
+        counters: &mut LinkCounters,
+    ) {
+        let end = phits
+            .iter()
+            .fold(at, |position, phit| position.after(*phit));
+        if end == at {
+            self.hint = self.hint.max(Some(at));
+            return;
+        }
+        self.sighted(at, end, pass, now, counters);
+        match self.held.hold(at, phits) {
+            Held::Stored => counters.rx_held_frames += 1,
+            Held::Full => counters.rx_hold_overflows += 1,
+            Held::Duplicate => self.passed_over(now, counters),
+        }
+    }
+
+    /// A held frame came again. In recovery that means that the peer went back and what we wait for
+    /// was lost once more: no need to wait for the time-out.
+    fn passed_over(&mut self, now: Time, counters: &mut LinkCounters) {
+        let shortest = self.recovery_time.shortest();
+        let patience = shortest + self.hold.get();
+        if self.recovering && shortest > Duration::ZERO && now.since(self.last_request) > patience {
+            self.single_request = false;
+            self.request(now, counters);
+        }
+    }
+
+    /// What lies from `start` up to `end` arrived: was it only late?
+    ///
+    /// A copy says by its pass that it is one (as TCP's timestamps do in RFC 3522). A frame that
+    /// came before its copy, or any other of the same pass, shows that waiting would have been
+    /// quicker than asking, and teaches at once; one that came later still is no reason to wait so
+    /// long.
+    fn sighted(
+        &mut self,
+        start: Position,
+        end: Position,
+        pass: u16,
+        now: Time,
+        counters: &mut LinkCounters,
+    ) {
+        if let Some(declared) = self.declared
+            && start <= declared.at
+            && declared.at < end
+            && !is_newer(pass, declared.pass)
+        {
+            counters.rx_spurious_gaps += 1;
+            let extent = now.since(declared.since);
+            if self.pass == declared.pass {
+                self.hold.late(extent);
+            } else {
+                self.hold.too_short(extent);
+            }
+            self.declared = None;
+        }
+    }
+
+    /// Takes phits that start at `at`, not behind our position. Returns where they end.
+    fn run(
+        &mut self,
+        now: Time,
+        at: Position,
+        phits: &[Phit],
+        input: &mut InputQueue,
+        counters: &mut LinkCounters,
+    ) -> Position {
+        let (mut rest, mut position) = (phits, at);
+        while position < self.here {
+            let Some((phit, behind)) = rest.split_first() else {
+                break;
+            };
+            counters.rx_duplicate_phits += u64::from(phit.kind() != PhitKind::Idle);
+            position = position.after(*phit);
+            rest = behind;
+        }
+        if position != self.here {
+            return position;
+        }
+        while let Some((phit, behind)) = rest.split_first() {
+            if phit.kind() == PhitKind::Idle {
+                rest = behind;
+                continue;
+            }
+            if self.recovering {
+                self.recovered(now);
+            }
+            if !self.phit(now, *phit, input, counters) {
+                return self.keep_rest(if phit.is_head() { rest } else { behind });
+            }
+            self.last_phit = now;
+            rest = behind;
+        }
+        self.here
+    }
+
+    /// After an error, keeps the packets that follow in the same frame: they may be good.
+    fn keep_rest(&mut self, rest: &[Phit]) -> Position {
+        let next = Position::head_of(self.here.packet + 1);
+        let Some(head) = rest.iter().position(|phit| phit.is_head()) else {
+            return next;
+        };
+        // No counter: this is not a frame ahead of its turn, and full only means receiving again.
+        self.held.hold(next, &rest[head..]);
+        rest[head..]
+            .iter()
+            .fold(next, |position, phit| position.after(*phit))
+    }
+
+    /// Takes the next phit of the stream. False when it ended in error recovery.
+    #[inline]
+    fn phit(
+        &mut self,
+        now: Time,
+        phit: Phit,
+        input: &mut InputQueue,
+        counters: &mut LinkCounters,
+    ) -> bool {
+        let offset = self.here.offset;
+        if phit.is_head() != (offset == 0) {
+            counters.rx_malformed_packets += 1;
+            self.fault(now, input, counters);
+            return false;
+        }
+        if phit.is_eop() {
+            return self.end(now, phit, input, counters);
+        }
+        if offset + 1 >= self.max_packet {
+            // Paper, section 4.3: the LCB clips packets that exceed the maximum length.
+            counters.rx_clipped_packets += 1;
+            self.fault(now, input, counters);
+            return false;
+        }
+        if offset == 0 {
+            self.crc = PacketCrc::new();
+        }
+        self.crc.update(phit.content());
+        self.copy[offset as usize] = phit;
+        input.phit(phit);
+        self.here.offset = offset + 1;
+        counters.rx_phits += 1;
+        true
+    }
+
+    /// Judges the open packet at its end.
+    fn end(
+        &mut self,
+        now: Time,
+        eop: Phit,
+        input: &mut InputQueue,
+        counters: &mut LinkCounters,
+    ) -> bool {
+        let Position { packet, offset } = self.here;
+        let phits = offset + 1;
+        self.copy[offset as usize] = eop;
+        let copy = &self.copy[..phits as usize];
+        let Ok(status) = self.crc.verify(eop.content()) else {
+            counters.rx_crc_errors += 1;
+            let charged = self.lanes.rejected(packet, contents(copy));
+            self.lanes.note(charged, 1, counters);
+            self.fault(now, input, counters);
+            return false;
+        };
+        if self.lanes.waits() {
+            let charged = self.lanes.accepted(packet, contents(copy));
+            self.lanes.note(charged, 1, counters);
+        }
+        if !input.end(eop, Verdict::Accepted) {
+            // Paper, section 4.3: excised by the input queue; the sender will time out and
+            // retransmit. It is not asked to hurry: there is no room.
+            counters.rx_overflows += 1;
+            counters.rx_recoveries += 1;
+            self.here.offset = 0;
+            self.recovering = true;
+            self.gap_since = Time::NEVER;
+            self.retry_due = now + self.recovery_time.timeout();
+            self.single_request = false;
+            return false;
+        }
+        self.rejects_in_row = 0;
+        counters.rx_phits += 1;
+        counters.rx_packets += 1;
+        counters.rx_poisoned_packets += u64::from(status != EopStatus::Healthy);
+        self.here = Position::head_of(packet + 1);
+        self.acks
+            .accepted(head_vc(self.copy[0].content()), phits, packet + 1, now);
+        true
+    }
+
+    /// Closes the open packet, if any, with a `transmit_error` end and a corrected CRC, and enters
+    /// error recovery (paper, section 4.3).
+    fn fault(&mut self, now: Time, input: &mut InputQueue, counters: &mut LinkCounters) {
+        counters.rx_let_go_packets += u64::from(input.has_begun());
+        self.poison(input);
+        counters.rx_recoveries += 1;
+        self.rejects_in_row += 1;
+        self.recovering = true;
+        self.gap_since = Time::NEVER;
+        self.single_request = true;
+        self.request(now, counters);
+    }
+
+    fn poison(&mut self, input: &mut InputQueue) {
+        if self.here.offset != 0 {
+            let eop = Phit::new(PhitKind::Eop, self.crc.eop(EopStatus::TransmitError));
+            input.end(eop, Verdict::Rejected);
+            self.here.offset = 0;
+        }
+    }
+
+    fn request(&mut self, now: Time, counters: &mut LinkCounters) {
+        counters.rx_retry_requests += 1;
+        self.wants_retry = true;
+        self.last_request = now;
+        self.retry_due = now + self.recovery_time.timeout();
+        self.answer_due = self.retry_due;
+    }
+
+    /// The packet that error recovery waits for has begun to arrive.
+    fn recovered(&mut self, now: Time) {
+        self.recovering = false;
+        self.wants_retry = false;
+        self.retry_due = Time::NEVER;
+        // What was only late measures nothing.
+        if self.single_request && self.answer_due == Time::ZERO {
+            self.recovery_time.sample(now.since(self.last_request));
+        }
+    }
+
+    /// Takes held frames whose turn has come.
+    fn drain(&mut self, now: Time, input: &mut InputQueue, counters: &mut LinkCounters) {
+        while !self.recovering
+            && let Some(run) = self.held.pop_ready(self.here)
+        {
+            counters.rx_reordered_frames += 1;
+            self.run(now, run.at, &run.phits, input, counters);
+            self.held.recycle(run);
+        }
+    }
+
+    /// Notes since when something is missing in front of what was received or announced.
+    fn look_for_gap(&mut self, now: Time, before: Position) {
+        if self.hint.is_some_and(|hint| hint <= self.here) {
+            self.hint = None;
+        }
+        if self.recovering {
+            return;
+        }
+        let gap = !self.held.is_empty() || self.hint.is_some();
+        let was = self.gap_since != Time::NEVER;
+        if was && (!gap || self.here > before) {
+            let extent = now.since(self.gap_since);
+            if gap {
+                // The next gap shows: reordering is not over.
+                self.hold.at_least(extent);
+            } else {
+                self.hold.filled(extent);
+            }
+            self.gap_since = Time::NEVER;
+        }
+        if gap && self.gap_since == Time::NEVER {
+            self.gap_since = now;
+        }
+    }
+
+    /// When a gap counts as a loss. Not while a request is being answered: the peer goes back once,
+    /// and fills all gaps of the pass before.
+    #[inline]
+    fn gap_deadline(&self) -> Time {
+        (self.gap_since + self.hold.get()).max(self.answer_due)
+    }
+
+    /// The earliest deadline.
+    #[inline]
+    pub fn deadline(&self) -> Time {
+        if self.recovering {
+            return self.retry_due;
+        }
+        let gap = self.gap_deadline();
+        if self.here.offset == 0 {
+            gap
+        } else {
+            gap.min(self.last_phit + self.silence)
+        }
+    }
+
+    /// Expires deadlines.
+    pub fn handle_timers(
+        &mut self,
+        now: Time,
+        input: &mut InputQueue,
+        counters: &mut LinkCounters,
+    ) {
+        if self.deadline() > now {
+            return;
+        }
+        let in_packet = u64::from(self.here.offset != 0);
+        if self.recovering {
+            self.recovery_time.back_off();
+            self.single_request = false;
+            self.request(now, counters);
+        } else if self.gap_deadline() <= now {
+            counters.rx_gaps_in_packet += in_packet;
+            let declared = DeclaredLoss {
+                at: self.here,
+                since: self.gap_since,
+                pass: self.pass,
+            };
+            if self.declared.replace(declared).is_some() {
+                self.hold.lost();
+            }
+            self.fault(now, input, counters);
+        } else {
+            counters.rx_silence_in_packet += in_packet;
+            self.fault(now, input, counters);
+        }
+    }
+
+    /// A lane was dropped: what was sent on all of them is worthless, and the peer goes back by
+    /// itself when it hears of it. Nothing is asked for, for there may be nothing more to come. The
+    /// position stays, at the head of the packet that was open.
+    pub fn lanes_changed(&mut self, input: &mut InputQueue, counters: &mut LinkCounters) {
+        self.held.clear();
+        self.hint = None;
+        self.gap_since = Time::NEVER;
+        counters.rx_gaps_in_packet += u64::from(self.here.offset != 0);
+        self.poison(input);
+    }
+
+    /// The session ends: closes what is open.
+    pub fn abort(&mut self, input: &mut InputQueue) {
+        self.poison(input);
+        self.held.clear();
+    }
+}
+
+/// What the lanes carry of phits, without the sideband.
+fn contents(phits: &[Phit]) -> impl Iterator<Item = u32> + Clone {
+    phits.iter().map(|phit| phit.content())
+}

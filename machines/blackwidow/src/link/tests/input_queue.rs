@@ -1,0 +1,74 @@
+//! The input queue tells what changed in it.
+
+use crate::link::{InputQueue, Verdict};
+use phitwire::link::{Change, ReceiveBuffer};
+use phitwire::rng::Rng;
+use phitwire_framing::yarc::crc16::PacketCrc;
+use phitwire_framing::yarc::packet::{EopStatus, Vc};
+use phitwire_framing::yarc::phit::{Phit, PhitKind};
+
+/// Writes a few phits of packets that may be judged badly; few values, so that one packet often
+/// looks like another. `open` is the number of phits of the packet being written.
+fn write_phits(rng: &mut Rng, queue: &mut InputQueue, open: &mut u64) {
+    for _ in 0..rng.below(8) {
+        if *open == 0 {
+            let head = rng.below(2) << 15 | rng.below(2);
+            queue.phit(Phit::new(PhitKind::Head, head as u32));
+            *open = 1;
+        } else if *open < 18 && rng.chance(3, 4) {
+            queue.phit(Phit::new(PhitKind::Body, rng.below(2) as u32));
+            *open += 1;
+        } else {
+            let status = match rng.below(3) {
+                0 => EopStatus::TransmitError,
+                _ => EopStatus::Healthy,
+            };
+            let verdict = match rng.below(3) {
+                0 => Verdict::Rejected,
+                _ => Verdict::Accepted,
+            };
+            let eop = PacketCrc::new().eop(status);
+            queue.end(Phit::new(PhitKind::Eop, eop), verdict);
+            *open = 0;
+        }
+    }
+}
+
+/// What a reader that measures the queue before and after finds.
+fn measured(queue: &InputQueue) -> [(u32, [Option<Phit>; 2]); 2] {
+    Vc::ALL.map(|vc| (queue.len(vc), [queue.front(vc), queue.second(vc)]))
+}
+
+#[test]
+fn a_queue_tells_what_measuring_it_would() {
+    let mut rng = Rng::new(5, 0);
+    let mut queue = InputQueue::with_depth(40, 19);
+    let (mut open, mut fronts, mut arrivals) = (0, 0, 0);
+    for _ in 0..200_000 {
+        let before = measured(&queue);
+        write_phits(&mut rng, &mut queue, &mut open);
+        let after = measured(&queue);
+        let mut told = [None; 2];
+        queue.take_changes(|vc, change| told[vc] = Some(change));
+        for vc in 0..2 {
+            let new = after[vc].0.saturating_sub(before[vc].0);
+            let expected = match new {
+                0 if before[vc].1 == after[vc].1 => None,
+                0 => Some(Change::Front),
+                new => Some(Change::Arrived(new)),
+            };
+            assert_eq!(told[vc], expected);
+            fronts += u32::from(told[vc] == Some(Change::Front));
+            arrivals += u32::from(new > 0);
+        }
+        for vc in Vc::ALL {
+            let most = rng.below(8);
+            for _ in 0..most {
+                if queue.ready(vc) {
+                    queue.pop(vc);
+                }
+            }
+        }
+    }
+    assert!(fronts > 1_000 && arrivals > 10_000, "{fronts}, {arrivals}");
+}

@@ -1,0 +1,376 @@
+//! The transmitting half of the link control block.
+
+use phitwire_framing::yarc::control::{ControlWord, LinkStatus};
+use phitwire_framing::yarc::crc16::PacketCrc;
+use phitwire_framing::yarc::packet::{EopStatus, Vc, head_vc};
+use phitwire_framing::yarc::phit::{Phit, PhitKind};
+
+use super::output_credits::OutputCredits;
+use super::retry_buffer::RetryBuffer;
+use phitwire::link::LinkCounters;
+use phitwire::link::config::{LinkConfig, LinkProfile};
+use phitwire::link::outgoing::Outgoing;
+use phitwire::link::pacing::LineClock;
+use phitwire::time::{Duration, Time};
+
+/// Phits sent after a time-out until something is acknowledged: at least three whole packets.
+const PROBATION_PHITS: u64 = 64;
+
+/// What the two ends agreed on for a session, as far as the transmitter needs it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TransmitTerms {
+    pub max_packet: u32,
+    pub window: u16,
+    pub credits: [u32; 2],
+    pub lanes: u8,
+}
+
+/// Why a control word cannot be the peer's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BadWord {
+    Ack,
+    VcAck,
+}
+
+/// Takes packets from the core and sends them until they are acknowledged (paper, section 4.3).
+#[derive(Debug)]
+pub(super) struct Transmitter {
+    buffer: RetryBuffer,
+    credits: OutputCredits,
+    window: u16,
+    crc: PacketCrc,
+    /// The rest of the open packet is dropped up to its end.
+    swallowing: bool,
+    /// Command: damage the next packet. `Some(true)`: the packet is the open one.
+    damage: Option<bool>,
+    line: LineClock,
+    burst: u64,
+    pub out: Outgoing,
+}
+
+impl Transmitter {
+    /// A transmitter without a session: it takes nothing.
+    pub fn new(config: &LinkConfig, profile: &LinkProfile, now: Time) -> Self {
+        Self {
+            buffer: RetryBuffer::new(
+                profile.retry_phits,
+                profile.window_packets,
+                config.first_packet,
+            ),
+            credits: OutputCredits::new([0; 2], config.max_packet_phits.into()),
+            window: 0,
+            crc: PacketCrc::new(),
+            swallowing: false,
+            damage: None,
+            line: LineClock::new(
+                phitwire_framing::yarc::phit::PHIT_BITS.into(),
+                config.rate,
+                config.clock,
+                7,
+            ),
+            burst: profile.burst_phits.into(),
+            out: Outgoing::new(0, profile, now),
+        }
+    }
+
+    /// Starts a session: empty, at the first number, without credits until the peer announces them.
+    pub fn start(&mut self, terms: TransmitTerms, now: Time) {
+        debug_assert_eq!(self.buffer.unacknowledged(), 0, "ended before");
+        self.credits = OutputCredits::new(terms.credits, terms.max_packet);
+        self.window = terms.window;
+        self.line.set_lanes(terms.lanes);
+        self.out.restart(terms.lanes, now);
+    }
+
+    /// Ends a session: what was not acknowledged is discarded, because the peer may or may not have
+    /// it and sending it again could deliver it twice. Returns the number of packets.
+    pub fn stop(&mut self, counters: &mut LinkCounters) -> u64 {
+        self.swallowing |= self.buffer.is_open();
+        let discarded = self.buffer.discard();
+        counters.tx_discarded_packets += discarded;
+        self.window = 0;
+        discarded
+    }
+
+    /// Whether a packet on `vc` may begin: none is open, and credits, window and retry buffer have
+    /// room for the longest.
+    #[inline]
+    pub fn can_begin(&self, vc: Vc) -> bool {
+        !self.buffer.is_open()
+            && !self.swallowing
+            && self.credits.has_room(vc)
+            && self.buffer.has_room(self.max_packet(), self.window)
+    }
+
+    /// Takes the next phit of a packet. Returns the virtual channel of a packet that turned out to
+    /// be damaged.
+    ///
+    /// # Panics
+    /// If a head comes inside a packet or without [`Self::can_begin`], or another phit outside one.
+    pub fn push(&mut self, phit: Phit, active: bool, counters: &mut LinkCounters) -> Option<Vc> {
+        if self.swallowing {
+            assert!(!phit.is_head(), "a packet inside a packet");
+            self.swallowing = !phit.is_eop();
+            return None;
+        }
+        if !self.buffer.is_open() {
+            assert!(phit.is_head(), "a phit outside a packet");
+            if !active {
+                counters.tx_discarded_packets += 1;
+                self.swallowing = true;
+                return None;
+            }
+            let vc = head_vc(phit.content());
+            assert!(self.can_begin(vc), "a packet that nobody asked room for");
+            self.credits.begin(vc);
+            self.crc = PacketCrc::new();
+            if self.damage.is_some() {
+                self.damage = Some(true);
+            }
+            self.store(phit);
+            return None;
+        }
+        assert!(!phit.is_head(), "a packet inside a packet");
+        if phit.is_eop() {
+            return self.close(Some(phit), counters);
+        }
+        if self.buffer.open_phits() + 1 >= self.max_packet() {
+            counters.tx_oversize_packets += 1;
+            self.swallowing = true;
+            return self.close(None, counters);
+        }
+        let phit = match self.damage {
+            Some(true) => {
+                self.damage = None;
+                Phit::new(phit.kind(), phit.content() ^ 1 << 20)
+            }
+            _ => phit,
+        };
+        self.store(phit);
+        None
+    }
+
+    #[inline]
+    fn store(&mut self, phit: Phit) {
+        self.crc.update(phit.content());
+        self.credits.take(1);
+        self.buffer.push(phit);
+    }
+
+    /// Paper, section 4.3: before a tail phit is transmitted, the CRC is checked against the
+    /// contents; a damaged packet is marked `soft_error` with a good CRC, so that the receiver does
+    /// not take it for a transmission error, and flows on.
+    ///
+    /// A packet that had to be cut has no end of its own.
+    fn close(&mut self, eop: Option<Phit>, counters: &mut LinkCounters) -> Option<Vc> {
+        let good = eop.filter(|eop| self.crc.verify(eop.content()).is_ok());
+        let eop = good.unwrap_or_else(|| {
+            counters.tx_soft_errors += 1;
+            Phit::new(PhitKind::Eop, self.crc.eop(EopStatus::SoftError))
+        });
+        let vc = self.credits.take(1);
+        self.buffer.push(eop);
+        counters.tx_packets += 1;
+        good.is_none().then_some(vc)
+    }
+
+    /// Command: damage a bit of the next packet in the send buffer, before its check.
+    pub fn damage_next(&mut self) {
+        self.damage = self.damage.or(Some(false));
+    }
+
+    /// Whether `word` can come from a correct peer.
+    #[inline]
+    pub fn check(&self, word: &ControlWord) -> Result<(), BadWord> {
+        let step = self.buffer.check(word.ack).map_err(|_| BadWord::Ack)?;
+        if step >= 0 {
+            self.credits
+                .check(word.vc_ack, step > 0)
+                .map_err(|_| BadWord::VcAck)?;
+        }
+        Ok(())
+    }
+
+    /// Takes in the peer's acknowledgements and requests, checked before. A word that acknowledges
+    /// less than another did was sent before that one: nothing that it says is still so.
+    ///
+    /// # Errors
+    /// As [`Self::check`].
+    pub fn word(
+        &mut self,
+        word: &ControlWord,
+        now: Time,
+        counters: &mut LinkCounters,
+    ) -> Result<(), BadWord> {
+        let step = self.buffer.check(word.ack).map_err(|_| BadWord::Ack)?;
+        let Ok(packets) = u64::try_from(step) else {
+            return Ok(());
+        };
+        let done = self.buffer.acknowledge(packets, now);
+        let freed = self
+            .credits
+            .release(word.vc_ack, packets > 0)
+            .map_err(|_| BadWord::VcAck)?;
+        if done.packets > 0 {
+            counters.tx_acked_packets += done.packets;
+            self.out.probation = false;
+            if let Some(round_trip) = done.round_trip {
+                self.out.round_trip.sample(round_trip);
+            }
+        }
+        if done.packets > 0 || freed > 0 {
+            self.out.paid(self.buffer.awaits(), now);
+        }
+        if word.status == LinkStatus::RetryRequest {
+            self.retry_requested(now, counters);
+        }
+        Ok(())
+    }
+
+    /// The peer asks for everything from the oldest unacknowledged packet on.
+    fn retry_requested(&mut self, now: Time, counters: &mut LinkCounters) {
+        let oldest = self.buffer.acked();
+        if self.out.is_answered(oldest, now) {
+            counters.tx_retry_requests_ignored += 1;
+        } else if self.buffer.rewind() {
+            counters.tx_rewinds_requested += 1;
+            self.out.answer(oldest, now);
+        }
+    }
+
+    /// Goes back because the lanes changed: whatever is under way will be dropped.
+    pub fn set_lanes(&mut self, lanes: u8, now: Time) {
+        self.out.lanes = lanes;
+        self.line.set_lanes(lanes);
+        self.buffer.rewind();
+        self.out.again(now);
+    }
+
+    /// Command: go back as if asked to.
+    pub fn force_retry(&mut self, now: Time, counters: &mut LinkCounters) {
+        if self.buffer.rewind() {
+            counters.tx_rewinds_forced += 1;
+            self.out.timer_from = now;
+        }
+    }
+
+    /// Phits that may be sent, whatever the clock says.
+    #[inline]
+    fn sendable(&self) -> u64 {
+        let pending = self.buffer.pending();
+        if self.out.probation {
+            pending.min(PROBATION_PHITS.saturating_sub(self.buffer.in_flight()))
+        } else {
+            pending
+        }
+    }
+
+    /// Time of a burst at the line rate; `None` when free-running.
+    #[inline]
+    pub fn burst_time(&self) -> Option<Duration> {
+        self.line.time_of(self.burst)
+    }
+
+    /// Phits after which a paced line lets a frame go.
+    fn quantum(&self) -> u64 {
+        self.sendable()
+            .min(self.buffer.to_next_end())
+            .min(self.burst)
+    }
+
+    /// Whether [`Self::frame_phits`] should be asked.
+    #[inline]
+    pub fn has_data(&self, now: Time) -> bool {
+        if self.sendable() == 0 {
+            return false;
+        }
+        !self.line.is_paced() || self.line.is_idle() || self.line.sent_at(self.quantum()) <= now
+    }
+
+    /// Phits for a frame that leaves now and holds at most `most`.
+    pub fn frame_phits(&mut self, now: Time, most: usize) -> usize {
+        let sendable = self.sendable();
+        let sent = self.line.sent(sendable, now);
+        if self.line.is_paced() && sent < self.quantum() {
+            return 0;
+        }
+        usize::try_from(sent).map_or(most, |sent| sent.min(most))
+    }
+
+    /// The next `count` phits, in two pieces.
+    #[inline]
+    pub fn slices(&self, count: usize) -> [&[Phit]; 2] {
+        self.buffer.slices(count)
+    }
+
+    /// Packet and offset of the next phit to be sent.
+    #[inline]
+    pub fn position(&self) -> (u64, u8) {
+        self.buffer.position()
+    }
+
+    /// How often the cursor went back.
+    #[inline]
+    pub fn pass(&self) -> u16 {
+        self.buffer.pass()
+    }
+
+    /// `count` phits left in a frame at `now`.
+    pub fn sent(&mut self, count: usize, now: Time, counters: &mut LinkCounters) {
+        let sendable = self.sendable();
+        self.line.hand_out(count as u64, sendable);
+        let waited = self.buffer.outstanding();
+        let (_, again) = self.buffer.advance(count, now);
+        counters.tx_phits += count as u64;
+        counters.tx_retransmitted_packets += again;
+        self.out.sent(waited, now);
+    }
+
+    /// The peer is there: it owes nothing but what it was sent.
+    #[inline]
+    pub fn heard(&mut self) {
+        self.out.heard(self.buffer.awaits());
+    }
+
+    /// When to ask again for what the peer owes us.
+    #[inline]
+    fn retry_deadline(&self) -> Time {
+        let outstanding = self.buffer.outstanding();
+        self.out.retry_deadline(outstanding, self.credits.is_used())
+    }
+
+    /// The earliest deadline: a retry timer, or phits that will have gone over a paced line.
+    #[inline]
+    pub fn deadline(&self) -> Time {
+        let retry = self.retry_deadline();
+        if self.line.is_paced() && !self.line.is_idle() && self.sendable() > 0 {
+            retry.min(self.line.sent_at(self.quantum()))
+        } else {
+            retry
+        }
+    }
+
+    /// Expires the retry timer (paper, section 4.3: the sender will time out and retransmit).
+    pub fn handle_timers(&mut self, now: Time, counters: &mut LinkCounters) {
+        if self.retry_deadline() > now {
+            return;
+        }
+        if self.out.expire(self.buffer.outstanding(), now) {
+            self.buffer.rewind();
+            counters.tx_rewinds_timeout += 1;
+        }
+    }
+
+    pub fn credits(&self, vc: Vc) -> u32 {
+        self.credits.available(vc)
+    }
+
+    pub fn unacknowledged(&self) -> u64 {
+        self.buffer.unacknowledged()
+    }
+
+    #[inline]
+    pub fn max_packet(&self) -> u32 {
+        self.credits.max_packet()
+    }
+}

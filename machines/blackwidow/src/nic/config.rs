@@ -1,0 +1,137 @@
+//! What a network interface is told before it starts.
+
+use thiserror::Error;
+
+use super::outstanding::MAX_OUTSTANDING;
+use phitwire::kit::config::{getters, setters};
+use phitwire::link::LinkConfig;
+use phitwire::nic::memory::MAX_MEMORY_BYTES;
+use phitwire::nic::periods::Incarnation;
+use phitwire::time::Duration;
+
+/// Ports of a network interface: one per network slice (paper, section 2.2: four slices).
+pub const MAX_SLICES: usize = 4;
+/// Highest processor number: destinations have 15 bits, as location and mask of root detect do
+/// (BlackWidow sec. 5.1).
+pub const MAX_PROCESSOR: u16 = 0x7fff;
+// Every addressable interface can take part in runs.
+const _: () = assert!(MAX_PROCESSOR == phitwire::nic::traffic_spec::MAX_PROCESSOR);
+
+/// Memory when nothing else is said: it is sparse, so its size costs next to nothing.
+const DEFAULT_MEMORY_BYTES: u64 = 1 << 30;
+/// At 100 us of round trip, a million requests per second need 100 outstanding; the largest value
+/// that still leaves six bits of a period in a transaction id.
+const DEFAULT_MAX_OUTSTANDING: u32 = 1 << 14;
+/// Longer than any link takes to recover from a lost frame, shorter than a person's patience.
+const DEFAULT_REQUEST_TIMEOUT: Duration = Duration::from_ms(2_000);
+
+/// Why a [`NicConfig`] was not built.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum NicConfigError {
+    /// The processor number has more than 15 bits.
+    #[error("processor {0} does not exist: numbers have 15 bits")]
+    Processor(u16),
+    /// No port, or more than four.
+    #[error("a network interface has 1 to 4 ports, not {0}")]
+    Ports(usize),
+    /// More memory than [`MAX_MEMORY_BYTES`], or none.
+    #[error("{0} bytes of memory: 1 to {MAX_MEMORY_BYTES} are possible")]
+    Memory(u64),
+    /// No request, or more than [`MAX_OUTSTANDING`], may be outstanding.
+    #[error("{0} requests outstanding: 1 to {MAX_OUTSTANDING} are possible")]
+    Outstanding(u32),
+    /// The time-out is zero.
+    #[error("a request needs time: the time-out is zero")]
+    ZeroTimeout,
+}
+
+/// The checked configuration of a network interface. Made by [`NicConfig::builder`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NicConfig {
+    pub(super) name: String,
+    pub(super) processor: u16,
+    pub(super) ports: Vec<LinkConfig>,
+    pub(super) memory_bytes: u64,
+    pub(super) max_outstanding: u32,
+    pub(super) request_timeout: Duration,
+    pub(super) seed: u64,
+    pub(super) incarnation: Incarnation,
+}
+
+impl NicConfig {
+    /// Starts the configuration of the network interface `name` of `processor`, whose port number
+    /// `i` is its link into network slice `i`.
+    pub fn builder(name: &str, processor: u16, ports: Vec<LinkConfig>) -> NicConfigBuilder {
+        NicConfigBuilder(Self {
+            name: name.to_owned(),
+            processor,
+            ports,
+            memory_bytes: DEFAULT_MEMORY_BYTES,
+            max_outstanding: DEFAULT_MAX_OUTSTANDING,
+            request_timeout: DEFAULT_REQUEST_TIMEOUT,
+            seed: 0,
+            incarnation: Incarnation::default(),
+        })
+    }
+
+    getters! {
+        /// Name of the node.
+        name: &str;
+        /// One link per slice.
+        ports: &[LinkConfig];
+    }
+
+    getters! {
+        /// Processor number, 15 bits.
+        processor: u16;
+        /// Bytes of memory that other processors can reach.
+        memory_bytes: u64;
+        /// Requests that may wait for their response at once.
+        max_outstanding: u32;
+        /// Time after which an unanswered request is reported to its requester.
+        request_timeout: Duration;
+    }
+}
+
+/// Collects the values of a [`NicConfig`].
+#[derive(Clone, Debug)]
+pub struct NicConfigBuilder(NicConfig);
+
+impl NicConfigBuilder {
+    setters! {
+        /// Bytes of memory that other processors can reach. Default 1 GiB, allocated when written.
+        memory_bytes: u64;
+        /// Requests that may wait for their response at once. Default 16,384.
+        max_outstanding: u32;
+        /// Time after which an unanswered request is reported to its requester. Default 2 s.
+        request_timeout: Duration;
+        /// Seed of what is random in the network interface itself. Default 0.
+        seed: u64;
+        /// What is known of predecessors. Default: see [`Incarnation`].
+        incarnation: Incarnation;
+    }
+
+    /// Checks the values.
+    ///
+    /// # Errors
+    /// See [`NicConfigError`].
+    pub fn build(self) -> Result<NicConfig, NicConfigError> {
+        let config = self.0;
+        if config.processor > MAX_PROCESSOR {
+            return Err(NicConfigError::Processor(config.processor));
+        }
+        if !(1..=MAX_SLICES).contains(&config.ports.len()) {
+            return Err(NicConfigError::Ports(config.ports.len()));
+        }
+        if !(1..=MAX_MEMORY_BYTES).contains(&config.memory_bytes) {
+            return Err(NicConfigError::Memory(config.memory_bytes));
+        }
+        if !(1..=MAX_OUTSTANDING).contains(&config.max_outstanding) {
+            return Err(NicConfigError::Outstanding(config.max_outstanding));
+        }
+        if config.request_timeout == Duration::ZERO {
+            return Err(NicConfigError::ZeroTimeout);
+        }
+        Ok(config)
+    }
+}

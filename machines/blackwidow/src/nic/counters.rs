@@ -1,0 +1,110 @@
+//! Counters of one network interface.
+
+use phitwire_framing::yarc::memory::DecodeError;
+
+use phitwire::kit::counters::counters;
+
+counters! {
+    /// What happened at one network interface since it was made. All counters only grow.
+    pub struct NicCounters {
+        /// Writes asked for by this processor.
+        writes_posted,
+        /// Reads asked for by this processor.
+        reads_posted,
+        /// Writes answered.
+        writes_done,
+        /// Reads answered.
+        reads_done,
+        /// Requests that the target refused.
+        requests_refused,
+        /// Requests whose time-out passed unanswered.
+        requests_timed_out,
+        /// Requests that timed out before the link took them, and were never sent.
+        requests_unsent,
+        /// Responses to requests that had timed out.
+        late_responses,
+        /// Responses to requests that do not exist (any more).
+        unknown_responses,
+        /// Responses to requests of another period: they have come very late, or are a
+        /// predecessor's.
+        stale_responses,
+        /// Responses of the wrong kind or length for their request.
+        mismatched_responses,
+        /// Writes of other processors carried out in this memory.
+        writes_served,
+        /// Reads of other processors carried out in this memory.
+        reads_served,
+        /// Announcements of traffic runs accepted.
+        runs_announced,
+        /// Requests of other processors refused: outside this memory.
+        refused_out_of_range,
+        /// Requests of other processors refused: no such operation, or a malformed announcement.
+        refused_unsupported,
+        /// Requests of other processors refused: no room for another traffic run.
+        refused_busy,
+        /// Requests of other processors refused: the announcement of a traffic run older than their
+        /// latest.
+        refused_outdated,
+        /// Requests of other processors refused: a question about a traffic run that is not known
+        /// here, or no more.
+        refused_unknown_run,
+        /// Times that requests were left in the input queue because responses could not leave.
+        response_stalls,
+        /// Messages and announcements of a traffic run that the source had already replaced by
+        /// another.
+        run_stragglers,
+        /// Packets discarded: marked `soft_error` (paper, section 4.3).
+        discard_soft_error,
+        /// Packets discarded: marked `transmit_error`; they come again.
+        discard_transmit_error,
+        /// Packets discarded: for another processor.
+        discard_misrouted,
+        /// Packets discarded: source-routed, which a network interface has no registers for.
+        discard_source_routed,
+        /// Packets discarded: no end of packet before the next head.
+        discard_cut,
+        /// Packets discarded: phits without a head.
+        discard_headless,
+        /// Packets discarded: longer than a packet can be.
+        discard_overlong,
+        /// Packets discarded: fewer phits than a packet can have, or reserved bits in the EOP.
+        discard_shape,
+        /// Packets discarded: `v`, `h`, `a` or `r` wrong for what they carry.
+        discard_routing_bits,
+        /// Packets discarded: unknown operation.
+        discard_operation,
+        /// Packets discarded: hash bits in a response.
+        discard_hash_bits,
+        /// Packets discarded: byte mask empty or with holes.
+        discard_byte_mask,
+        /// Packets discarded: length beyond the line.
+        discard_data_length,
+        /// Packets discarded: unknown status.
+        discard_status,
+        /// Packets discarded: number of phits does not agree with the fields.
+        discard_size,
+        /// Packets discarded: padding not zero.
+        discard_padding,
+        /// Events lost because nobody fetched them.
+        events_lost,
+    }
+}
+
+impl NicCounters {
+    /// Counts a packet that could not be read.
+    #[cold]
+    pub(super) fn malformed(&mut self, error: DecodeError) {
+        let counter = match error {
+            DecodeError::Packet(_) | DecodeError::Unhealthy(_) => &mut self.discard_shape,
+            DecodeError::Routing => &mut self.discard_routing_bits,
+            DecodeError::Operation => &mut self.discard_operation,
+            DecodeError::Hash => &mut self.discard_hash_bits,
+            DecodeError::Mask => &mut self.discard_byte_mask,
+            DecodeError::Length => &mut self.discard_data_length,
+            DecodeError::Status => &mut self.discard_status,
+            DecodeError::Size => &mut self.discard_size,
+            DecodeError::Padding => &mut self.discard_padding,
+        };
+        *counter += 1;
+    }
+}

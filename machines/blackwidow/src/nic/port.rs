@@ -1,0 +1,166 @@
+//! One port of a network interface: packets out of and into the phits of one link.
+
+use std::collections::VecDeque;
+
+use phitwire_framing::yarc::packet::{PacketBuf, Vc};
+use phitwire_framing::yarc::phit::Phit;
+
+use super::counters::NicCounters;
+use super::outstanding::Tid;
+use crate::link::Lcb;
+use phitwire::link::{LinkConfig, LinkPort};
+use phitwire::time::Time;
+
+/// Requests that wait for the link, over what is in its retry buffer already.
+pub(super) const REQUEST_QUEUE: usize = 1024;
+/// Responses that wait for the link before the port stops taking requests.
+pub(super) const RESPONSE_QUEUE: usize = 64;
+
+/// The packet of one virtual channel that is being put together from its phits.
+#[derive(Clone, Debug, Default)]
+struct Assembly {
+    packet: PacketBuf,
+    /// Phits are thrown away up to the end of packet.
+    skipping: bool,
+}
+
+/// A link and the packets that wait to get onto it.
+#[derive(Debug)]
+pub(crate) struct Port {
+    pub link: LinkPort<Lcb>,
+    requests: VecDeque<(Option<Tid>, PacketBuf)>,
+    responses: VecDeque<PacketBuf>,
+    assemblies: [Assembly; 2],
+    pub counters: NicCounters,
+}
+
+impl Port {
+    pub(crate) fn new(config: LinkConfig, now: Time) -> Self {
+        Self {
+            link: LinkPort::new(config, now),
+            requests: VecDeque::with_capacity(REQUEST_QUEUE),
+            responses: VecDeque::with_capacity(RESPONSE_QUEUE),
+            assemblies: Default::default(),
+            counters: NicCounters::default(),
+        }
+    }
+
+    /// Requests and responses that wait for the link.
+    pub(crate) fn waiting(&self) -> [u64; 2] {
+        [self.requests.len() as u64, self.responses.len() as u64]
+    }
+
+    /// Whether a request would go straight into the link.
+    #[inline]
+    pub(crate) fn request_can_go(&self) -> bool {
+        self.requests.is_empty() && self.link.end().can_begin(Vc::Request)
+    }
+
+    /// Whether a request can be sent or at least queued.
+    #[inline]
+    pub(crate) fn request_has_room(&self) -> bool {
+        self.requests.len() < REQUEST_QUEUE || self.request_can_go()
+    }
+
+    /// Whether a response can be sent or at least queued.
+    #[inline]
+    pub(crate) fn response_has_room(&self) -> bool {
+        self.responses.len() < RESPONSE_QUEUE
+    }
+
+    #[inline]
+    fn push(&mut self, packet: &PacketBuf) {
+        let lcb = self.link.end_mut();
+        for &phit in packet.as_slice() {
+            lcb.push(phit);
+        }
+    }
+
+    /// Sends or queues a request; `tid` is what it waits under, if it does.
+    ///
+    /// # Panics
+    /// If there is no room; [`request_has_room`](Self::request_has_room) has been asked before.
+    #[inline]
+    pub(crate) fn send_request(&mut self, tid: Option<Tid>, packet: &PacketBuf) {
+        if self.request_can_go() {
+            self.push(packet);
+        } else {
+            assert!(self.requests.len() < REQUEST_QUEUE, "room was asked for");
+            self.requests.push_back((tid, *packet));
+        }
+    }
+
+    /// Sends or queues a response.
+    ///
+    /// # Panics
+    /// If there is no room; [`response_has_room`](Self::response_has_room) has been asked before.
+    #[inline]
+    pub(crate) fn send_response(&mut self, packet: &PacketBuf) {
+        if self.responses.is_empty() && self.link.end().can_begin(Vc::Response) {
+            self.push(packet);
+        } else {
+            assert!(self.responses.len() < RESPONSE_QUEUE, "room was asked for");
+            self.responses.push_back(*packet);
+        }
+    }
+
+    /// Moves queued packets onto the link. Requests that `waits` says nobody waits for any more
+    /// are dropped and counted.
+    pub(crate) fn flush(&mut self, waits: impl Fn(Tid) -> bool) {
+        while !self.responses.is_empty() && self.link.end().can_begin(Vc::Response) {
+            let packet = self.responses.pop_front().expect("it is not empty");
+            self.push(&packet);
+        }
+        while let Some(&(tid, packet)) = self.requests.front() {
+            if tid.is_some_and(|tid| !waits(tid)) {
+                self.counters.requests_unsent += 1;
+            } else if self.link.end().can_begin(Vc::Request) {
+                self.push(&packet);
+            } else {
+                break;
+            }
+            self.requests.pop_front();
+        }
+    }
+
+    /// Takes phits of `vc` up to an end of packet. True when [`packet`](Self::packet) is whole now,
+    /// whatever its end says; false when nothing is left to take. Packets that cannot be put
+    /// together are counted and left out.
+    #[inline]
+    pub(crate) fn receive(&mut self, vc: Vc) -> bool {
+        let Assembly { packet, skipping } = &mut self.assemblies[vc.index()];
+        if packet.as_slice().last().is_some_and(|phit| phit.is_eop()) {
+            packet.clear();
+        }
+        let input = self.link.input_mut();
+        while input.ready(vc) {
+            let phit = input.pop(vc);
+            if phit.is_head() {
+                self.counters.discard_cut += u64::from(!packet.is_empty() || *skipping);
+                packet.clear();
+                *skipping = false;
+            } else if *skipping {
+                *skipping = !phit.is_eop();
+                continue;
+            } else if packet.is_empty() {
+                self.counters.discard_headless += 1;
+                *skipping = !phit.is_eop();
+                continue;
+            }
+            if !packet.push(phit) {
+                self.counters.discard_overlong += 1;
+                packet.clear();
+                *skipping = !phit.is_eop();
+            } else if phit.is_eop() {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// The phits of the packet of `vc` taken last.
+    #[inline]
+    pub(crate) fn packet(&self, vc: Vc) -> &[Phit] {
+        self.assemblies[vc.index()].packet.as_slice()
+    }
+}

@@ -1,0 +1,275 @@
+//! The asking side: requests out, responses matched, time-outs.
+
+use std::collections::VecDeque;
+
+use phitwire_framing::yarc::memory::{
+    EncodeError, Request, Response, Status, decode_response, encode_request,
+};
+use phitwire_framing::yarc::packet::PacketBuf;
+use phitwire_framing::yarc::phit::Phit;
+
+use super::counters::NicCounters;
+use super::outstanding::{Asker, Outstanding, Pending, Tid};
+use super::port::Port;
+use phitwire::nic::periods::Periods;
+use phitwire::time::{Duration, Time};
+
+/// Why a request was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PostError {
+    /// As many requests as may be are outstanding, or as many completions wait to be fetched, or
+    /// the ids of this period are used up, or belong to a predecessor: in a few seconds there are
+    /// others.
+    #[error("too many requests are outstanding")]
+    TooMany,
+    /// The queue in front of the request's slice is full.
+    #[error("the queue in front of the link is full")]
+    QueueFull,
+    /// The network interface has no such port.
+    #[error("there is no port {0}")]
+    Port(u8),
+    /// The request has no encoding.
+    #[error("{0}")]
+    Encode(EncodeError),
+    /// The maintenance packet has too long a route.
+    #[error("the route has too many hops")]
+    Route,
+}
+
+/// How a request ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The bytes are in the target's memory.
+    Written,
+    /// The bytes read: the first `len` of `data`.
+    Read {
+        /// The bytes; those from `len` on are zero.
+        data: [u8; 32],
+        /// How many were asked for.
+        len: u8,
+    },
+    /// The target did not carry the request out.
+    Refused {
+        /// Why.
+        status: Status,
+    },
+    /// No response came in time. The request may or may not have been carried out.
+    TimedOut,
+}
+
+/// The end of a request that was posted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// What [`post`](super::BlackWidowNic::post) answered.
+    pub tid: Tid,
+    /// The processor asked.
+    pub dest: u16,
+    /// The first byte asked for.
+    pub address: u64,
+    /// When the request was posted.
+    pub posted: Time,
+    /// When its response was seen, or its time-out.
+    pub completed: Time,
+    /// How it ended.
+    pub outcome: Outcome,
+}
+
+/// The slice that a request to `address` takes, of `slices` (1 to 4).
+///
+/// It depends only on the address above its 64-byte block, so that requests to one address take
+/// one slice and stay in order. It depends on all those bits, so that the hash bits that choose
+/// the uplink within a slice keep their diversity (compare the paper's section 7.8.2, on routers of
+/// successive ranks).
+#[inline]
+pub const fn slice_of(address: u64, slices: usize) -> usize {
+    let mixed = (address >> 6).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    (mixed as usize * slices) >> 32
+}
+
+/// A response and the request that it answers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Answer {
+    pub tid: Tid,
+    pub pending: Pending,
+    pub outcome: Outcome,
+}
+
+/// What the asking side remembers.
+#[derive(Debug)]
+pub(crate) struct Requester {
+    processor: u16,
+    timeout: Duration,
+    pub outstanding: Outstanding,
+    completions: VecDeque<Completion>,
+    /// Requests of the user that wait, or whose completion does.
+    user_open: usize,
+    max_user_open: usize,
+    pub counters: NicCounters,
+}
+
+impl Requester {
+    pub(crate) fn new(
+        processor: u16,
+        max_outstanding: u32,
+        periods: Periods,
+        timeout: Duration,
+    ) -> Self {
+        Self {
+            processor,
+            timeout,
+            outstanding: Outstanding::new(max_outstanding, periods),
+            completions: VecDeque::new(),
+            user_open: 0,
+            max_user_open: max_outstanding as usize,
+            counters: NicCounters::default(),
+        }
+    }
+
+    /// Whether the user may post another request.
+    pub(crate) fn user_has_room(&self) -> bool {
+        self.user_open < self.max_user_open
+    }
+
+    /// Begins a request and hands it to the port of its slice, or to its queue.
+    #[inline]
+    pub(crate) fn issue(
+        &mut self,
+        now: Time,
+        dest: u16,
+        request: &Request,
+        asker: Asker,
+        ports: &mut [Port],
+    ) -> Result<Tid, PostError> {
+        let address = request.address();
+        let port = &mut ports[slice_of(address, ports.len())];
+        if !port.request_has_room() {
+            return Err(PostError::QueueFull);
+        }
+        let is_read = matches!(request, Request::Read { .. });
+        let len = request.len();
+        let pending = Pending {
+            address,
+            posted: now,
+            dest,
+            len,
+            is_read,
+            asker,
+        };
+        self.outstanding.slab.advance(now);
+        let tid = self.outstanding.begin(pending).ok_or(PostError::TooMany)?;
+        let mut packet = PacketBuf::new();
+        if let Err(error) = encode_request(dest, self.processor, tid.bits(), request, &mut packet) {
+            self.outstanding.finish(tid);
+            return Err(PostError::Encode(error));
+        }
+        port.send_request(Some(tid), &packet);
+        self.user_open += usize::from(asker == Asker::User);
+        self.counters.reads_posted += u64::from(is_read);
+        self.counters.writes_posted += u64::from(!is_read);
+        Ok(tid)
+    }
+
+    /// Matches a response packet; `None` when it answers nothing, which is counted.
+    #[inline]
+    pub(crate) fn answer(&mut self, packet: &[Phit]) -> Option<Answer> {
+        let (dest, response) = match decode_response(packet) {
+            Ok(decoded) => decoded,
+            Err(error) => {
+                self.counters.malformed(error);
+                return None;
+            }
+        };
+        if dest != self.processor {
+            self.counters.discard_misrouted += 1;
+            return None;
+        }
+        let (Response::WriteDone { tid, .. }
+        | Response::ReadData { tid, .. }
+        | Response::Refused { tid, .. }) = response;
+        let tid = Tid::from_bits(tid);
+        let Some(&pending) = self.outstanding.get(tid) else {
+            if !self.outstanding.is_recent(tid) {
+                self.counters.stale_responses += 1;
+            } else if self.outstanding.late(tid) {
+                self.counters.late_responses += 1;
+            } else {
+                self.counters.unknown_responses += 1;
+            }
+            return None;
+        };
+        let outcome = match response {
+            Response::WriteDone {
+                status: Status::Done,
+                ..
+            } if !pending.is_read => {
+                self.counters.writes_done += 1;
+                Outcome::Written
+            }
+            Response::ReadData { data, len, .. } if pending.is_read && len == pending.len => {
+                self.counters.reads_done += 1;
+                Outcome::Read { data, len }
+            }
+            Response::Refused { status, .. } if status != Status::Done => {
+                self.counters.requests_refused += 1;
+                Outcome::Refused { status }
+            }
+            _ => {
+                self.counters.mismatched_responses += 1;
+                return None;
+            }
+        };
+        self.outstanding.finish(tid);
+        Some(Answer {
+            tid,
+            pending,
+            outcome,
+        })
+    }
+
+    /// The next request whose time-out has passed.
+    #[inline]
+    pub(crate) fn expire(&mut self, now: Time) -> Option<Answer> {
+        let (at, oldest) = self.outstanding.slab.times_out(self.timeout)?;
+        if at > now {
+            return None;
+        }
+        let (tid, pending) = self.outstanding.expire(oldest)?;
+        self.counters.requests_timed_out += 1;
+        Some(Answer {
+            tid,
+            pending,
+            outcome: Outcome::TimedOut,
+        })
+    }
+
+    /// See [`Node::stood_still`](phitwire::node::Node::stood_still).
+    pub(crate) fn stood_still(&mut self, now: Time, span: Duration) {
+        let slab = &mut self.outstanding.slab;
+        slab.stood_still(now, span, self.timeout);
+    }
+
+    /// When the next request times out, or requests are possible again.
+    pub(crate) fn next_deadline(&self) -> Option<Time> {
+        self.outstanding.slab.next_deadline(self.timeout)
+    }
+
+    /// Keeps the end of a user's request until it is fetched.
+    pub(crate) fn complete(&mut self, now: Time, answer: Answer) {
+        let asked = answer.pending;
+        self.completions.push_back(Completion {
+            tid: answer.tid,
+            dest: asked.dest,
+            address: asked.address,
+            posted: asked.posted,
+            completed: now,
+            outcome: answer.outcome,
+        });
+    }
+
+    /// The next completion, oldest first.
+    pub(crate) fn poll_completion(&mut self) -> Option<Completion> {
+        let completion = self.completions.pop_front()?;
+        self.user_open -= 1;
+        Some(completion)
+    }
+}

@@ -1,0 +1,167 @@
+//! What the tests join network interfaces with: each other, and a peer without a mind of its own.
+
+use phitwire_framing::carrier::frame::LinkEnd;
+use phitwire_framing::yarc::packet::{PacketBuf, Vc};
+
+use super::{BlackWidowNic, NicConfig, NicConfigBuilder, NicEvent};
+use crate::link::STANDARD;
+use crate::link::{InputQueue, Lcb};
+use phitwire::link::testing::joined::{Joined, SECOND};
+use phitwire::link::{EndName, EndStatus, LinkConfig, LinkControlBlock, LinkProfile};
+use phitwire::node::Node;
+use phitwire::time::{Duration, Time};
+
+pub(super) const A: u16 = 3;
+pub(super) const B: u16 = 5;
+const STEP: Duration = Duration::from_us(5);
+
+pub(super) fn link(slice: u16, end: LinkEnd, epoch: u32, profile: LinkProfile) -> LinkConfig {
+    let name = |node: &str| EndName {
+        node: node.to_owned(),
+        port: slice as u8,
+    };
+    let (local, peer) = match end {
+        LinkEnd::A => (name("a"), name("b")),
+        LinkEnd::B => (name("b"), name("a")),
+    };
+    LinkConfig::builder(STANDARD, slice, end, local, peer)
+        .epoch(epoch)
+        .profile(profile)
+        .build()
+        .unwrap()
+}
+
+pub(super) fn config(end: LinkEnd, slices: u16, epoch: u32) -> NicConfigBuilder {
+    let links = (0..slices)
+        .map(|s| link(s, end, epoch, LinkProfile::live()))
+        .collect();
+    let (name, processor) = match end {
+        LinkEnd::A => ("a", A),
+        LinkEnd::B => ("b", B),
+    };
+    NicConfig::builder(name, processor, links)
+        .memory_bytes(1 << 20)
+        .request_timeout(Duration::from_ms(50))
+}
+
+/// Two network interfaces back to back.
+pub(super) type Pair = Joined<BlackWidowNic>;
+
+pub trait NicPair: Sized {
+    fn with(a: NicConfigBuilder, b: NicConfigBuilder) -> Self;
+    fn new(slices: u16) -> Self;
+    fn wait_for_links(&mut self);
+    /// Runs until the run that one (and the other, if it has one) started is done.
+    fn until_traffic_is_done(&mut self, limit: Duration);
+}
+
+impl NicPair for Pair {
+    fn with(a: NicConfigBuilder, b: NicConfigBuilder) -> Self {
+        let made = |now| [a, b].map(|config| BlackWidowNic::new(config.build().unwrap(), now));
+        let mut pair = Self::of(made, "");
+        pair.wait_for_links();
+        pair
+    }
+
+    fn new(slices: u16) -> Self {
+        Self::with(config(LinkEnd::A, slices, 1), config(LinkEnd::B, slices, 1))
+    }
+
+    fn wait_for_links(&mut self) {
+        let up = |nic: &BlackWidowNic| {
+            (0..nic.ports() as u8).all(|p| nic.lcb(p).is_some_and(Lcb::is_active))
+        };
+        self.until(SECOND.times(2), |pair| pair.nics.iter().all(up));
+    }
+
+    fn until_traffic_is_done(&mut self, limit: Duration) {
+        use phitwire::nic::RunPhase::Done;
+        let done = |nic: &BlackWidowNic| nic.traffic_report(None).is_none_or(|r| r.phase == Done);
+        self.until(limit, |pair| pair.nics.iter().all(done));
+    }
+}
+
+pub(super) fn events(nic: &mut BlackWidowNic) -> Vec<NicEvent> {
+    std::iter::from_fn(|| nic.poll_event()).collect()
+}
+
+/// A link end without a network interface behind it, in place of `b`: it sends what it is told and
+/// keeps what it gets, giving credits back only when asked to.
+pub(super) struct RawPeer {
+    pub nic: BlackWidowNic,
+    pub lcb: Lcb,
+    pub input: InputQueue,
+    pub now: Time,
+}
+
+impl RawPeer {
+    pub(super) fn new(profile: LinkProfile) -> Self {
+        let now = Time::from_ns(1);
+        let ours = link(0, LinkEnd::B, 1, profile.clone());
+        let theirs = link(0, LinkEnd::A, 1, profile);
+        let nic = NicConfig::builder("a", A, vec![theirs]).memory_bytes(1 << 20);
+        let nic = nic.request_timeout(Duration::from_ms(50)).build().unwrap();
+        let mut peer = Self {
+            nic: BlackWidowNic::new(nic, now),
+            input: InputQueue::new(&ours),
+            lcb: Lcb::new(ours, now),
+            now,
+        };
+        while !(peer.lcb.is_active() && peer.nic.lcb(0).unwrap().is_active()) {
+            assert!(
+                peer.now < Time::from_ns(2_000_000_000),
+                "the link does not come up"
+            );
+            peer.step();
+        }
+        peer
+    }
+
+    pub(super) fn step(&mut self) {
+        self.now += STEP;
+        let mut buf = [0xa5; 1472];
+        self.nic.advance(self.now);
+        while let Some(len) = self.nic.poll_frame(self.now, 0, &mut buf) {
+            self.lcb
+                .handle_frame(self.now, &buf[..len], &mut self.input);
+        }
+        self.lcb.handle_timers(self.now, &mut self.input);
+        while let Some(len) = self.lcb.poll_frame(self.now, &mut buf) {
+            self.nic.handle_frame(self.now, 0, &buf[..len]);
+        }
+    }
+
+    pub(super) fn run(&mut self, span: Duration) {
+        let end = self.now + span;
+        while self.now < end {
+            self.step();
+        }
+    }
+
+    /// Sends `packet` when the link can take it; false when it cannot.
+    pub(super) fn send(&mut self, vc: Vc, packet: &PacketBuf) -> bool {
+        let can = self.lcb.can_begin(vc);
+        if can {
+            packet
+                .as_slice()
+                .iter()
+                .for_each(|&phit| self.lcb.push(phit));
+        }
+        can
+    }
+
+    /// Takes all whole packets of `vc` out of the input queue, giving their credits back.
+    pub(super) fn take(&mut self, vc: Vc) -> Vec<PacketBuf> {
+        let (mut packets, mut packet) = (Vec::new(), PacketBuf::new());
+        while self.input.ready(vc) {
+            let phit = self.input.pop(vc);
+            assert!(packet.push(phit));
+            if phit.is_eop() {
+                packets.push(core::mem::take(&mut packet));
+            }
+        }
+        let freed = self.input.take_acks(vc);
+        self.lcb.vc_freed(vc.index(), freed);
+        packets
+    }
+}

@@ -1,0 +1,460 @@
+//! Table 2: zero-load latency of a folded Clos and of a 3-D torus (paper, section 7.3).
+//!
+//! The values of the Clos close exactly with 20 ns for a router, the estimate of footnote 3 (sec.
+//! 7.1); the paper does not say what they were computed with. The chip as built takes 31.25 ns
+//! (sec. 3), and cables take time. So the table recomputes the estimate and compares running
+//! networks with the chip's own figures.
+
+use super::stated;
+use super::torus::Torus;
+use crate::cycle::{BlackWidow, BlackWidowOptions};
+use crate::route::registers::NO_PORT;
+use crate::topology::{BlackWidowSpec, ClosWiring, FoldedClos};
+use phitwire::net::PortSet;
+use phitwire::reproduce::{Kind, Observation, Row, Source, Table, Tolerance};
+use phitwire::rng::Rng;
+use phitwire::sim::direct::CycleModel as _;
+use phitwire::sim::direct::{Config, Load, Report, Serial, Simulation, Traffic, Warmup};
+
+/// A column of the paper's table.
+#[derive(Clone, Copy, Debug)]
+struct Column {
+    nodes: u32,
+    /// Shape of the torus. The paper names the Cray XT3's, but does not print them.
+    torus: [u32; 3],
+    /// Printed, in nanoseconds.
+    torus_ns: f64,
+    clos_ns: f64,
+}
+
+const COLUMNS: [Column; 4] = [
+    Column {
+        nodes: 576,
+        torus: [6, 12, 8],
+        torus_ns: 144.0,
+        clos_ns: 78.0,
+    },
+    Column {
+        nodes: 2304,
+        torus: [12, 12, 16],
+        torus_ns: 210.0,
+        clos_ns: 91.0,
+    },
+    Column {
+        nodes: 9216,
+        torus: [24, 16, 24],
+        torus_ns: 326.0,
+        clos_ns: 104.0,
+    },
+    Column {
+        nodes: 30_720,
+        torus: [40, 32, 24],
+        torus_ns: 484.0,
+        clos_ns: 116.0,
+    },
+];
+
+/// Pairs of nodes whose way is measured, per network. Their average is within 0.2 % of
+/// that of all pairs.
+pub const PAIRS: u32 = 200_000;
+/// Columns whose networks run in virtual time.
+const RUNNING: usize = 2;
+/// Half of the last digit in the paper.
+const PRINTED: Tolerance = Tolerance::Absolute(0.5);
+/// Four standard errors of the mean over some thousand packets, plus their queueing.
+const SCATTER: Tolerance = Tolerance::Relative(0.01);
+/// A hundredth of a port's rate: almost no contention.
+const QUIET: u32 = 10_000;
+/// Phits of an average packet behind its head (footnote 3).
+const BEHIND_HEAD: f64 = 12.0;
+/// Ports of a torus router: two in each dimension and the processor's.
+const TORUS_PORTS: f64 = 7.0;
+
+/// Two different nodes, every pair alike.
+fn pair(rng: &mut Rng, nodes: u32) -> (u32, u32) {
+    let source = rng.below(u64::from(nodes)) as u32;
+    let step = 1 + rng.below(u64::from(nodes) - 1) as u32;
+    (source, (source + step) % nodes)
+}
+
+/// Routers that a packet passes on average, by following the registers from router to router.
+///
+/// # Panics
+/// If a way does not end at its destination: the networks are generated ones.
+pub fn routers_in_clos(topology: &FoldedClos, pairs: u32, rng: &mut Rng) -> f64 {
+    let wiring = ClosWiring::new(topology);
+    let mut routers = 0;
+    for _ in 0..pairs {
+        let (source, destination) = pair(rng, topology.processors.len() as u32);
+        let number = topology.processors[destination as usize].number;
+        let choose = |ports: PortSet| {
+            let nth = rng.below(u64::from(ports.len().max(1))) as usize;
+            ports.iter().nth(nth).unwrap_or(NO_PORT)
+        };
+        match topology.route(&wiring, source, number, 0, choose) {
+            Ok(hops) => routers += hops.len(),
+            Err(why) => panic!("{source} to {number}: {why}"),
+        }
+    }
+    routers as f64 / f64::from(pairs)
+}
+
+/// Routers that a packet passes on average: those of its source and its destination included.
+pub fn routers_in_torus(torus: Torus, pairs: u32, rng: &mut Rng) -> f64 {
+    let mut routers = 0;
+    for _ in 0..pairs {
+        let (source, destination) = pair(rng, torus.nodes());
+        routers += torus.route(source, destination).len() + 1;
+    }
+    routers as f64 / f64::from(pairs)
+}
+
+/// The paper's estimate without contention: the delay of every router and, once, the length of the
+/// packet.
+fn estimate_ns(routers: f64, port_gbps: f64) -> f64 {
+    routers * stated::ROUTER_NS + stated::PACKET_BITS / port_gbps
+}
+
+/// Cycles of the chip in nanoseconds.
+fn ns(cycles: f64) -> f64 {
+    cycles * BlackWidow::CYCLE.as_ps() as f64 / 1_000.0
+}
+
+/// The latency without contention, with the chip's routers and links of `link_cycles` cycles: one
+/// in front of each router, one behind the last.
+fn expected_ns(routers: f64, link_cycles: u32) -> f64 {
+    let links = (routers + 1.0) * f64::from(link_cycles);
+    routers * stated::PIPELINE_NS + ns(links + BEHIND_HEAD)
+}
+
+/// Runs a network in virtual time at a load with almost no contention.
+fn run(topology: &FoldedClos, options: &BlackWidowOptions, seed: u64) -> Result<Report, String> {
+    let config = Config {
+        seed,
+        traffic: Traffic {
+            load: Load::from_millionths(QUIET).unwrap_or(Load::FULL),
+            ..Traffic::default()
+        },
+        warmup: Warmup::Cycles(500),
+        measure_cycles: 4_000,
+        ..Config::default()
+    };
+    let simulation = Simulation::<BlackWidow>::new(topology, &config, options, 1);
+    let mut simulation = simulation.map_err(|error| error.to_string())?;
+    let report = simulation.run(&mut Serial, |_| {});
+    match report.violations.first() {
+        None => Ok(report),
+        Some(violation) => Err(format!("{}: {violation:?}", topology.name)),
+    }
+}
+
+/// Folded Clos of routers with all their 64 ports, 32 of them up where there is a rank above.
+fn clos_of_radix_64(nodes: u32) -> FoldedClos {
+    let rank = if nodes <= 64 * 32 { "2" } else { "3" };
+    generated(BlackWidowSpec {
+        processors: nodes,
+        rank: rank.parse().ok(),
+        virtual_radix: 64,
+        ..BlackWidowSpec::default()
+    })
+}
+
+/// The BlackWidow network of that size: radix 32 above rank 1, sidelinks where they do.
+fn blackwidow(nodes: u32) -> FoldedClos {
+    generated(BlackWidowSpec {
+        processors: nodes,
+        ..BlackWidowSpec::default()
+    })
+}
+
+fn generated(spec: BlackWidowSpec) -> FoldedClos {
+    let topology = spec.generate();
+    topology.unwrap_or_else(|why| panic!("{} processors: {why}", spec.processors))
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    clos: fn(u32) -> FoldedClos,
+    options: BlackWidowOptions,
+    torus: [[u32; 3]; COLUMNS.len()],
+    /// How many columns run in virtual time.
+    running: usize,
+    seed: u64,
+    pairs: u32,
+}
+
+impl Run {
+    fn of_the_paper(seed: u64, pairs: u32) -> Self {
+        Self {
+            clos: clos_of_radix_64,
+            options: BlackWidowOptions::default(),
+            torus: COLUMNS.map(|column| column.torus),
+            running: RUNNING,
+            seed,
+            pairs,
+        }
+    }
+}
+
+/// Measures the networks of the table, and counts over `pairs` pairs of nodes each.
+///
+/// # Errors
+/// If a network cannot be simulated, or a checker fails.
+pub fn table(seed: u64, pairs: u32) -> Result<Table, String> {
+    table_of(&Run::of_the_paper(seed, pairs))
+}
+
+fn table_of(asked: &Run) -> Result<Table, String> {
+    let mut rng = Rng::new(asked.seed, 2);
+    let mut rows = vec![one_router(asked)?];
+    let mut also = Vec::new();
+    let (mut clos_rows, mut torus_rows) = (Vec::new(), Vec::new());
+    for (at, column) in COLUMNS.iter().enumerate() {
+        let nodes = column.nodes;
+        let fraction = 2.0 * f64::from(nodes).ln() / 64_f64.ln();
+        rows.push(Row::new(
+            Kind::Formula,
+            Source::Paper,
+            format!("Clos, {nodes} nodes: estimate for {fraction:.2} routers"),
+            column.clos_ns,
+            estimate_ns(fraction, stated::PORT_GBPS),
+            PRINTED,
+        ));
+        let network = (asked.clos)(nodes);
+        let routers = routers_in_clos(&network, asked.pairs, &mut rng);
+        let label = format!("Clos, {nodes} nodes, {routers:.2} routers counted");
+        also.push(Observation::new(
+            Kind::Formula,
+            format!("{label}, 20 ns each and no links"),
+            column.clos_ns,
+            estimate_ns(routers, stated::PORT_GBPS),
+        ));
+        let expected = expected_ns(routers, asked.options.link_cycles);
+        if at < asked.running {
+            let ours = ns(run(&network, &asked.options, asked.seed)?
+                .latency_cycles
+                .mean);
+            let running = format!("{label}, running");
+            also.push(Observation::new(
+                Kind::Running,
+                &running,
+                column.clos_ns,
+                ours,
+            ));
+            let (kind, source) = (Kind::Running, Source::Expected);
+            clos_rows.push(Row::new(kind, source, running, expected, ours, SCATTER));
+        } else {
+            let label = format!("{label}, 31.25 ns each and links of 25 ns");
+            also.push(Observation::new(
+                Kind::Formula,
+                label,
+                column.clos_ns,
+                expected,
+            ));
+        }
+        also.push(machines_own(column, asked, &mut rng));
+        torus_rows.extend(torus_between(
+            column,
+            asked.torus[at],
+            asked.pairs,
+            &mut rng,
+        ));
+    }
+    rows.extend(clos_rows.into_iter().chain(torus_rows));
+    Ok(Table {
+        title: "Zero-load latency under uniform traffic (table 2, section 7.3)".into(),
+        unit: "ns",
+        decimals: 1,
+        rows,
+        also,
+        assumptions: assumptions(asked.pairs),
+    })
+}
+
+/// What a router adds to the latency: that of packets between two processors of one YARC, less both
+/// links and the packet's own length.
+fn one_router(asked: &Run) -> Result<Row, String> {
+    let spec = BlackWidowSpec {
+        processors: 32,
+        ..BlackWidowSpec::default()
+    };
+    let report = run(&generated(spec), &asked.options, asked.seed)?;
+    let links = 2.0 * f64::from(asked.options.link_cycles);
+    let ours = ns(report.latency_cycles.min as f64 - links - BEHIND_HEAD);
+    let label = "a router, section 3: head in to head out";
+    let exact = Tolerance::Absolute(1e-9);
+    let (kind, source) = (Kind::Running, Source::Paper);
+    Ok(Row::new(
+        kind,
+        source,
+        label,
+        stated::PIPELINE_NS,
+        ours,
+        exact,
+    ))
+}
+
+/// BlackWidow's own network of that size, with the chip's routers and links.
+fn machines_own(column: &Column, asked: &Run, rng: &mut Rng) -> Observation {
+    let machine = blackwidow(column.nodes);
+    let routers = routers_in_clos(&machine, asked.pairs, rng);
+    let name = &machine.name;
+    let label = format!("BlackWidow's own {name}, {routers:.2} routers counted, and links");
+    let ours = expected_ns(routers, asked.options.link_cycles);
+    Observation::new(Kind::Formula, label, column.clos_ns, ours)
+}
+
+/// The paper does not say whether a path includes the routers at both ends. Its value lies between
+/// the results with one of them and with both.
+fn torus_between(column: &Column, shape: [u32; 3], pairs: u32, rng: &mut Rng) -> [Row; 2] {
+    let torus = Torus::new(shape);
+    let routers = routers_in_torus(torus, pairs, rng);
+    let port_gbps = stated::ROUTER_GBPS / 2.0 / TORUS_PORTS;
+    let [x, y, z] = shape;
+    let row = |what, routers, tolerance| {
+        let label = format!(
+            "torus {x}x{y}x{z}, {} nodes, {what}: {routers:.2}",
+            torus.nodes()
+        );
+        let ours = estimate_ns(routers, port_gbps);
+        let (kind, source) = (Kind::Formula, Source::Paper);
+        Row::new(kind, source, label, column.torus_ns, ours, tolerance)
+    };
+    [
+        row(
+            "routers behind the first",
+            routers - 1.0,
+            Tolerance::AtMost(0.0),
+        ),
+        row("all routers", routers, Tolerance::AtLeast),
+    ]
+}
+
+fn assumptions(pairs: u32) -> Vec<String> {
+    let (router, bits) = (stated::ROUTER_NS, stated::PACKET_BITS);
+    vec![
+        format!(
+            "The paper's Clos row is, to its last digit, an estimate: 2 log64(N) routers of {router} ns, and {bits} bits \
+             on a port of {} Gb/s (footnote 3). It is computed again, no network is behind it.",
+            stated::PORT_GBPS
+        ),
+        format!(
+            "Running: 1 % of uniform traffic in packets of 13 phits, in virtual time, through generated networks of \
+             576 and 2304 nodes. Expected is {} ns for each router and 25 ns for each link (5 m), and 12 phits \
+             behind the head; routers are counted over {pairs} random pairs, through the generated registers.",
+            stated::PIPELINE_NS
+        ),
+        "Why running networks take two to three times what the paper prints: each router 11.25 ns more than the \
+         estimate of before the chip; links, of which there is one more than routers, 25 ns each, which the \
+         estimate leaves out; and whole ranks in place of fractions."
+            .into(),
+        "Clos of radix 64 without sidelinks: 32 processors and 32 uplinks to a rank-1 router, two ranks \
+         up to 2048 nodes, else three. BlackWidow's own networks have radix 32 above rank 1 and sidelinks."
+            .into(),
+        format!(
+            "Torus: no router of it exists here. Routers are counted over {pairs} random pairs in dimension order; \
+             {router} ns each and {bits} bits on one of {TORUS_PORTS} ports that share {} Gb/s. The paper does not \
+             say whether the routers at both ends count: its value has to be between both readings.",
+            stated::ROUTER_GBPS
+        ),
+        "The paper names the XT3's configurations and does not print their shapes. Those used have these \
+         numbers of nodes and are Cray's for 6, 24, 96 and 320 cabinets as far as we know; no document \
+         was at hand."
+            .into(),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The number of routers in a Clos scatters by one, so the mean over 100,000 pairs by 0.003
+    /// routers or 0.07 % of the latency.
+    const FEW: u32 = 100_000;
+
+    /// Only the smallest network runs; the others are counted and computed.
+    fn short() -> Run {
+        Run {
+            running: 1,
+            ..Run::of_the_paper(1, FEW)
+        }
+    }
+
+    fn outside(asked: &Run) -> Vec<String> {
+        let table = table_of(asked).unwrap();
+        let rows = table.rows.into_iter().filter(|row| !row.within());
+        rows.map(|row| row.label).collect()
+    }
+
+    #[test]
+    fn table_2_stands_already_with_few_pairs() {
+        let table = table_of(&short()).unwrap();
+        assert_eq!(table.rows.len(), 1 + COLUMNS.len() + 1 + 2 * COLUMNS.len());
+        for row in &table.rows {
+            assert!(row.within(), "{row:?}");
+        }
+        // Only the torus, the estimate and the single router are the paper's.
+        let expected = table
+            .rows
+            .iter()
+            .filter(|row| row.source == Source::Expected);
+        assert_eq!(expected.count(), 1);
+    }
+
+    /// Canary: a network other than the one whose routers were counted, and links a cycle longer
+    /// than stated.
+    #[test]
+    fn other_routers_and_links_are_told() {
+        let network = clos_of_radix_64(576);
+        let options = BlackWidowOptions::default();
+        let routers = routers_in_clos(&network, FEW, &mut Rng::new(1, 1));
+        let row = |network: &FoldedClos, link_cycles| {
+            let options = BlackWidowOptions { link_cycles };
+            let ours = ns(run(network, &options, 1).unwrap().latency_cycles.mean);
+            let expected = expected_ns(routers, BlackWidowOptions::default().link_cycles);
+            Row::new(Kind::Running, Source::Expected, "", expected, ours, SCATTER)
+        };
+        assert!(row(&network, options.link_cycles).within());
+        assert!(!row(&network, options.link_cycles + 1).within());
+        let single = BlackWidowSpec {
+            processors: 32,
+            ..BlackWidowSpec::default()
+        };
+        assert!(!row(&generated(single), options.link_cycles).within());
+    }
+
+    #[test]
+    fn another_torus_is_told() {
+        let mut asked = short();
+        asked.torus[0] = [4, 4, 36];
+        let told = outside(&asked);
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(told[0].starts_with("torus 4x4x36"), "{told:?}");
+    }
+
+    /// The estimate uses 20 ns per router: the chip's 31.25 ns miss it in every column.
+    #[test]
+    fn the_estimate_is_not_of_the_chip() {
+        for column in COLUMNS {
+            let routers = 2.0 * f64::from(column.nodes).ln() / 64_f64.ln();
+            let more = routers * (stated::PIPELINE_NS - stated::ROUTER_NS);
+            let ours = estimate_ns(routers, stated::PORT_GBPS) + more;
+            assert!(ours > column.clos_ns + 20.0);
+        }
+    }
+
+    #[test]
+    fn averages_are_those_of_all_pairs() {
+        // 18 leaf routers of 32: 31 of the 575 others are on the same one, the rest three routers
+        // away.
+        let expected = (31.0 + 3.0 * 544.0) / 575.0;
+        let seen = routers_in_clos(&clos_of_radix_64(576), FEW, &mut Rng::new(1, 1));
+        let off = (seen - expected).abs();
+        assert!(off < 0.02, "{seen} instead of {expected}");
+        // A ring of k has its nodes k / 4 away on average, and one of all is not another.
+        let expected = 1.0 + (6.0 + 12.0 + 8.0) / 4.0 * 576.0 / 575.0;
+        let seen = routers_in_torus(Torus::new([6, 12, 8]), FEW, &mut Rng::new(1, 1));
+        let off = (seen - expected).abs();
+        assert!(off < 0.1, "{seen} instead of {expected}");
+    }
+}

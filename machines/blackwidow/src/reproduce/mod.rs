@@ -1,0 +1,64 @@
+//! The tables of *The BlackWidow High-Radix Clos Network*.
+//!
+//! | module | of the paper | what runs |
+//! |---|---|---|
+//! | [`latency`] | table 2, section 7.3 | the paper's estimate; networks in virtual time; routers counted by registers, and in tori |
+//! | [`throughput`] | table 3, section 7.6 | a whole YARC; above 8x8, subswitches of its arbiters and buffers |
+//! | [`contention`] | table 4, section 7.8.1 | random permutations over the links of generated trees and tori |
+//! | [`radix`] | section 7.1 | nothing: the minimum of a formula |
+
+pub mod contention;
+pub mod fat_tree;
+pub mod latency;
+pub mod permutation;
+pub mod radix;
+pub mod subswitch;
+pub mod throughput;
+pub mod torus;
+mod worst_case_chip;
+
+use phitwire::reproduce::Reproduction;
+
+/// The tables, by the names that the command has for them.
+pub const TABLES: &[Reproduction] = &[
+    Reproduction {
+        name: "blackwidow-table2",
+        help: "Zero-load latency of a folded Clos and of a torus",
+        run: |settings| latency::table(settings.seed, latency::PAIRS),
+    },
+    Reproduction {
+        name: "blackwidow-table3",
+        help: "Throughput of a subswitch by its degree",
+        run: |settings| {
+            let measurement = throughput::Measurement::of_the_paper(settings.seed);
+            Ok(throughput::table(measurement))
+        },
+    },
+    Reproduction {
+        name: "blackwidow-table4",
+        help: "Link load under random permutations, of a fat tree and of a torus",
+        run: |settings| Ok(contention::table(&contention::seen(settings))),
+    },
+    Reproduction {
+        name: "blackwidow-radix",
+        help: "The radix of least latency",
+        run: |_| Ok(radix::table(radix::BLACKWIDOW)),
+    },
+];
+
+/// Figures that the paper states and that several tables start from.
+pub mod stated {
+    /// Delay of a router, in nanoseconds: an estimate "prior to the actual implementation"
+    /// (footnote 3).
+    pub const ROUTER_NS: f64 = 20.0;
+    /// Delay of the router that was built: 25 stages at 800 MHz (section 3).
+    pub const PIPELINE_NS: f64 = 31.25;
+    /// Bits of an average packet (footnote 3).
+    pub const PACKET_BITS: f64 = 312.0;
+    /// Bandwidth of a router, both directions of all ports together, in Gb/s (footnote 3).
+    pub const ROUTER_GBPS: f64 = 2_400.0;
+    /// Bandwidth of a port in one direction, in Gb/s (abstract).
+    pub const PORT_GBPS: f64 = 18.75;
+    /// Nodes of the largest network (footnote 3).
+    pub const NODES: f64 = 32_768.0;
+}

@@ -1,0 +1,163 @@
+//! What a router reports to the maintenance controller.
+
+use phitwire_framing::yarc::packet::Vc;
+
+use phitwire::kit::events::{Interrupt, Interrupts, Wait};
+use phitwire::link::LinkEvent;
+use phitwire::node::PortId;
+
+/// An interrupt to the maintenance controller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RouterEvent {
+    /// A link end reports something (paper, sections 4.3, 4.4 and 7.7).
+    Link {
+        /// The port of the link.
+        port: PortId,
+        /// What it reports.
+        event: LinkEvent,
+    },
+    /// No packet left by this port and virtual channel for the forward-progress time although some
+    /// waited; packets for them are discarded from now on (section 7.7).
+    ForwardProgress {
+        /// The output port.
+        port: PortId,
+        /// The virtual channel.
+        vc: Vc,
+    },
+    /// The port takes packets of the virtual channel again and nothing is discarded any more.
+    ForwardProgressRestored {
+        /// The output port.
+        port: PortId,
+        /// The virtual channel.
+        vc: Vc,
+    },
+    /// A packet from an uplink would have left by something else than a downlink (section 7.7).
+    UpDownViolation {
+        /// The input port.
+        port: PortId,
+        /// Its destination; not to be trusted, the packet's check was not known yet.
+        destination: u16,
+    },
+    /// A packet would have left its virtual router (section 7.4).
+    VirtualRouterViolation {
+        /// The input port.
+        port: PortId,
+        /// Its destination; not to be trusted, the packet's check was not known yet.
+        destination: u16,
+    },
+    /// No route leads to the destination.
+    Unroutable {
+        /// The input port.
+        port: PortId,
+        /// The destination; not to be trusted, the packet's check was not known yet.
+        destination: u16,
+    },
+    /// A maintenance packet changed a register.
+    RegisterWritten {
+        /// The register's address.
+        address: u16,
+        /// Its new value.
+        value: u64,
+    },
+}
+
+/// The events that wait to be fetched; register writes have room of their own. Link events are the
+/// owner's.
+pub(super) type EventQueue = Interrupts<RouterEvent>;
+
+impl Interrupt for RouterEvent {
+    fn wait(&self) -> Wait {
+        match self {
+            Self::Unroutable { port, .. } => Wait::First(0, *port),
+            Self::UpDownViolation { port, .. } => Wait::First(1, *port),
+            Self::VirtualRouterViolation { port, .. } => Wait::First(2, *port),
+            Self::RegisterWritten { .. } => Wait::Each,
+            _ => Wait::Last,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::core::Core;
+    use super::super::harness::{flat, head, packet};
+    use super::*;
+    use phitwire::time::{Duration, Time};
+
+    fn events(core: &mut Core) -> Vec<RouterEvent> {
+        core::iter::from_fn(|| core.poll_event()).collect()
+    }
+
+    /// However many packets have no way, the controller learns that a port has stopped.
+    #[test]
+    fn a_burst_of_lost_packets_does_not_hide_an_output_that_stopped() {
+        let (mut core, mut bench) = flat();
+        for port in [3, 4] {
+            let lost = head(100 + port as u16, Vc::Request);
+            bench.inject_all(&mut core, port, 0..300, |id| packet(lost, 0, id, 4));
+        }
+        bench.blocked[0] = 1 << 8;
+        bench.inject(&mut core, 9, &packet(head(8, Vc::Request), 0, 0, 4));
+        bench.drain(&mut core);
+        core.check_forward_progress(Time::ZERO);
+        core.check_forward_progress(Time::ZERO + Duration::from_ms(1));
+        let unroutable = |port: PortId| RouterEvent::Unroutable {
+            port,
+            destination: 100 + u16::from(port),
+        };
+        let stopped = RouterEvent::ForwardProgress {
+            port: 8,
+            vc: Vc::Request,
+        };
+        assert_eq!(
+            events(&mut core),
+            [unroutable(3), unroutable(4), stopped],
+            "the first of a kind and port is enough"
+        );
+        assert_eq!(core.counters().unroutable_packets, 600);
+        assert_eq!(core.counters().events_lost, 0);
+        // What happens after the controller has looked is said again.
+        bench.inject(&mut core, 3, &packet(head(103, Vc::Request), 0, 0, 4));
+        bench.drain(&mut core);
+        assert_eq!(events(&mut core), [unroutable(3)]);
+    }
+
+    /// The last word on an output is the true one.
+    #[test]
+    fn an_output_that_stops_again_is_reported_last() {
+        let mut queue = EventQueue::default();
+        let (port, vc) = (5, Vc::Response);
+        let stopped = RouterEvent::ForwardProgress { port, vc };
+        let restored = RouterEvent::ForwardProgressRestored { port, vc };
+        for _ in 0..1_000 {
+            queue.push(stopped.clone());
+            queue.push(restored.clone());
+        }
+        queue.push(stopped.clone());
+        let seen: Vec<_> = core::iter::from_fn(|| queue.pop()).collect();
+        assert_eq!(seen, [restored, stopped]);
+        assert_eq!(queue.lost, 0);
+    }
+
+    #[test]
+    fn only_register_writes_are_ever_lost() {
+        let mut queue = EventQueue::default();
+        let write = |address| RouterEvent::RegisterWritten { address, value: 1 };
+        for address in 0..EventQueue::ROOM as u16 + 9 {
+            queue.push(write(address));
+        }
+        let violation = RouterEvent::UpDownViolation {
+            port: 63,
+            destination: 7,
+        };
+        queue.push(violation.clone());
+        assert_eq!(queue.lost, 9);
+        for address in 0..EventQueue::ROOM as u16 {
+            assert_eq!(queue.pop(), Some(write(address)));
+        }
+        assert_eq!(queue.pop(), Some(violation));
+        assert_eq!(queue.pop(), None);
+        queue.push(write(1));
+        assert_eq!(queue.pop(), Some(write(1)));
+    }
+}

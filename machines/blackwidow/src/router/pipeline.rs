@@ -1,0 +1,70 @@
+//! Depths and delays of the YARC pipeline, and how the buffers are numbered.
+//!
+//! The paper gives the sum, 25 stages or 31.25 ns (section 3, figure 4), the blocks (input queue,
+//! subswitch, column buffers, each with input and output registers) and that stages were added for
+//! the wires of row buses and column channels. The split over the blocks is ours:
+//!
+//! | stages | what |
+//! |---|---|
+//! | 8 | input queue: input register, write, read, root detect and table, hash or column mask, column choice, row-bus grant, output register |
+//! | 2 | row bus: wire |
+//! | 6 | subswitch: input register, row-buffer write, read, row choice, 8-to-1 and 2-to-1 arbitration, switch and output register |
+//! | 2 | column channel: wire |
+//! | 7 | column buffers: input register, write, read, 8-to-1 arbitration, 2-to-1 arbitration, multiplexer, output register |
+//!
+//! Contention happens at three places: the grant of the row bus, of a subswitch output and of the
+//! output multiplexer. Between two of them a phit cannot be overtaken or held up, so the stages
+//! between them are one delay. The four stages behind the multiplexer's grant are a fixed delay
+//! that nothing can hold up either; they are counted in front of the row-bus grant, so that a phit
+//! is handed to the link in the cycle in which it is granted.
+
+use crate::route::adaptive::{COLUMN_BUFFER_PHITS, ROW_BUFFER_PHITS};
+use crate::route::registers::PORTS;
+use phitwire::kit::pipe::RING_PLACES;
+use phitwire::kit::{Pipe, tiles};
+
+/// Stages of an idle router from the input queue to the output port (paper, section 3).
+pub const ZERO_LOAD_CYCLES: u64 = 25;
+/// Picoseconds of a cycle: 800 MHz (paper, section 6).
+pub const CYCLE_PS: u64 = 1_250;
+
+/// From a phit's arrival in the input queue to the grant of the row bus (8 stages and the 4 behind
+/// the output multiplexer).
+pub const INPUT_CYCLES: u64 = 12;
+/// From the row-bus grant to the subswitch grant.
+pub const ROW_CYCLES: u64 = 6;
+/// From the subswitch grant to the grant of the output multiplexer.
+pub const COLUMN_CYCLES: u64 = 7;
+/// From a row buffer's read to the input queue's knowing that a place is free.
+pub const ROW_CREDIT_CYCLES: u64 = 4;
+/// From a column buffer's read to the subswitch's knowing that a place is free.
+pub const COLUMN_CREDIT_CYCLES: u64 = 3;
+
+const _: () = assert!(INPUT_CYCLES + ROW_CYCLES + COLUMN_CYCLES == ZERO_LOAD_CYCLES);
+// The buffers are "large enough to cover the credit latency" (section 7.5): one flow can use every
+// cycle.
+const _: () = assert!(ROW_CYCLES + ROW_CREDIT_CYCLES <= ROW_BUFFER_PHITS as u64);
+const _: () = assert!(COLUMN_CYCLES + COLUMN_CREDIT_CYCLES <= COLUMN_BUFFER_PHITS as u64);
+
+/// Row and column buffers of one chip, counted per virtual channel: 512 x 2 of each.
+pub(super) const BUFFERS: usize = 1024;
+/// Ports times virtual channels, and subswitches times virtual channels.
+pub(super) const PORT_VCS: usize = 128;
+/// A row buffer at the end of its row bus.
+pub(super) type RowPipe =
+    Pipe<ROW_BUFFER_PHITS, { ROW_CYCLES as u32 }, { ROW_CREDIT_CYCLES as u32 }>;
+/// A column buffer at the end of its column channel.
+pub(super) type ColumnPipe =
+    Pipe<COLUMN_BUFFER_PHITS, { COLUMN_CYCLES as u32 }, { COLUMN_CREDIT_CYCLES as u32 }>;
+
+/// The places of a row or column buffer: one cache line.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+pub(super) struct Ring(pub(super) [u32; RING_PLACES]);
+
+/// What the calendar holds.
+pub(super) type Wake = tiles::Wake<PORTS, 2>;
+/// A row buffer of a chip.
+pub(super) type RowBufferId = tiles::RowBuffer<PORTS, 2>;
+/// A column buffer of a chip.
+pub(super) type ColumnBufferId = tiles::ColumnBuffer<PORTS, 2>;

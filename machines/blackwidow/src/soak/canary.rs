@@ -1,0 +1,30 @@
+//! Links whose numbers are too short, for the canaries: late copies as such links would read them.
+
+use phitwire_framing::carrier::number::PacketNumber;
+use phitwire_framing::yarc::frame::{DataFrame, emit_data};
+use phitwire_framing::yarc::phit::Phit;
+
+use phitwire::sim::soak::testing::nearest;
+
+/// The late `copy` as if numbers had `BITS` bits (enough for the window, and few enough to come
+/// round in a run), read at a link where `last` came last: of another session, it is what it was.
+pub(super) fn with_short_numbers<const BITS: u32>(last: &[u8], copy: Vec<u8>) -> Vec<u8> {
+    let forged = match (DataFrame::parse(last), DataFrame::parse(&copy)) {
+        (Ok(last), Ok(old)) if last.header().tx_epoch == old.header().tx_epoch => {
+            let (Ok(now), Ok(mut word)) = (last.control_word(), old.control_word()) else {
+                return copy;
+            };
+            word.seq = PacketNumber::new(nearest::<BITS>(now.seq.get(), word.seq.get()));
+            word.ack = PacketNumber::new(nearest::<BITS>(now.ack.get(), word.ack.get()));
+            word.pass = now.pass;
+            let mut phits = vec![Phit::IDLE; old.phits()];
+            old.decode(&mut phits);
+            let mut bytes = vec![0; copy.len()];
+            emit_data(old.header(), &word, &[&phits, &[]], &mut bytes)
+                .is_ok()
+                .then_some(bytes)
+        }
+        _ => None,
+    };
+    forged.unwrap_or(copy)
+}

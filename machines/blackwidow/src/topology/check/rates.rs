@@ -1,0 +1,51 @@
+//! One rate per octant (paper, section 4.4).
+
+use crate::route::registers::PORTS;
+use crate::topology::model::{FoldedClos, rate_text};
+use phitwire::link::LaneRate;
+use phitwire::net::{MistakeKind as K, Mistakes, Place};
+use phitwire::net::{Network as _, NodeRef};
+
+/// Tiles that share three SerDes macros: 24 lanes. Which tiles they are is shown by a figure only;
+/// here they are ports 8k to 8k+7.
+pub(crate) const OCTANT: usize = 8;
+
+pub(super) fn check(topology: &FoldedClos, mistakes: &mut Mistakes) {
+    let octants = PORTS / OCTANT;
+    let mut first: Vec<Option<(u32, LaneRate)>> = vec![None; topology.chips.len() * octants];
+    for (l, link) in topology.links.iter().enumerate() {
+        for end in [link.a, link.b] {
+            let NodeRef::Chip(chip) = end.node else {
+                continue;
+            };
+            let octant = usize::from(end.port) / OCTANT;
+            let slot = first.get_mut(chip as usize * octants + octant);
+            let Some(slot) = slot.filter(|_| octant < octants) else {
+                continue;
+            };
+            match *slot {
+                None => *slot = Some((l as u32, link.rate)),
+                Some((other, rate)) if rate != link.rate => {
+                    let name = topology.node_name(end.node);
+                    let (from, to) = (octant * OCTANT, octant * OCTANT + OCTANT - 1);
+                    mistakes.push(
+                        K::UnequalRates.at(Place::Link(l as u32),
+                            format!(
+                                "ports {from}-{to} of {name} share their SerDes, but their links \
+                                 run at {} and {} Gb/s per lane",
+                                rate_text(rate),
+                                rate_text(link.rate)
+                            ),
+                        )
+                        .label(format!("{} Gb/s", rate_text(link.rate)))
+                        .other(Place::Link(other), format!("{} Gb/s", rate_text(rate)))
+                        .help(
+                            "give all links of an octant one rate, or move one to another octant",
+                        ),
+                    );
+                }
+                Some(_) => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,414 @@
+//! Following every packet through the registers.
+
+use std::collections::BTreeMap;
+
+use crate::route::registers::{PORTS, PortKind};
+use crate::topology::model::{
+    FoldedClos, MAX_PROCESSORS, RouterRegisters, is_aligned, range_of_subtree,
+};
+use crate::topology::route::{RouteFailure, Step, step};
+use crate::topology::wiring::{ClosWiring, Neighbour};
+use phitwire::net::PortSet;
+use phitwire::net::{Mistake, MistakeKind as K, Place};
+
+/// What the walk found.
+pub(super) struct Walk {
+    pub(super) mistakes: Vec<Mistake>,
+    /// Whether every packet was followed to its end.
+    pub(super) followed: bool,
+    /// For every virtual router and input port: the output ports that packets from there take.
+    pub(super) waits_for: Vec<[u64; PORTS]>,
+}
+
+/// Walks from every processor to every processor. All ports of a table entry are followed, since
+/// hash and load may choose any.
+///
+/// Per destination class and slice it is one breadth-first search from all rank-1 routers at once:
+/// where a packet goes depends on router and destination only, not on the way it came. That every
+/// way *ends* follows from the absence of failures together with that of circles, which
+/// [`cycles`](super::cycles) looks for. No more classes are begun after this number of `steps`.
+pub(super) fn walk(topology: &FoldedClos, wiring: &ClosWiring, steps: u64) -> Walk {
+    let mut search = Search::new(topology, wiring);
+    let mut followed = true;
+    let classes = classes(topology, wiring);
+    for slice in 0..topology.slices {
+        let seeds = search.seeds(slice);
+        for class in &classes {
+            if search.steps > steps {
+                followed = false;
+                break;
+            }
+            search.run(&seeds, class);
+        }
+    }
+    let mistakes = search
+        .failures
+        .iter()
+        .map(|(&key, f)| search.tell(key, f))
+        .collect();
+    Walk {
+        mistakes,
+        followed,
+        waits_for: search.waits_for,
+    }
+}
+
+/// Processors (by index) that no register of any router tells apart before the last hop.
+fn classes(topology: &FoldedClos, wiring: &ClosWiring) -> Vec<Vec<u32>> {
+    let mut starts = vec![false; MAX_PROCESSORS as usize + 1];
+    for number in 0..wiring.router_count() as u32 {
+        if !mark_boundaries(topology, wiring, number, &mut starts) {
+            // A mask with holes: every number for itself.
+            starts.fill(true);
+            break;
+        }
+    }
+    let mut by_number: Vec<(u16, u32)> = topology
+        .processors
+        .iter()
+        .zip(0..)
+        .map(|(p, i)| (p.number, i))
+        .collect();
+    by_number.sort_unstable();
+    let mut classes: Vec<Vec<u32>> = Vec::new();
+    let mut last = None;
+    for (number, index) in by_number {
+        let from = last.map_or(0, |last: u16| usize::from(last) + 1);
+        let cut = last.is_none() || starts[from..=usize::from(number)].contains(&true);
+        match classes.last_mut().filter(|_| !cut) {
+            Some(class) => class.push(index),
+            None => classes.push(vec![index]),
+        }
+        last = Some(number);
+    }
+    classes
+}
+
+/// Marks where the decisions of a router change along the numbers; false if they do not change
+/// along ranges.
+fn mark_boundaries(
+    topology: &FoldedClos,
+    wiring: &ClosWiring,
+    number: u32,
+    starts: &mut [bool],
+) -> bool {
+    let registers: &RouterRegisters = &wiring.router(topology, number).registers;
+    let entries = registers
+        .table
+        .iter()
+        .filter(|e| e.ports != 0)
+        .map(|e| e.subtree);
+    for subtree in entries.chain([registers.root_detect]) {
+        if !is_aligned(subtree) {
+            return false;
+        }
+        let (first, last) = range_of_subtree(subtree);
+        starts[usize::from(first)] = true;
+        starts[usize::from(last) + 1] = true;
+    }
+    if registers.down_mask & registers.down_mask.wrapping_add(1) != 0 {
+        return false;
+    }
+    let chip = wiring.chip_of(number);
+    // Ports to processors are told apart by `Search::arrivals`, one by one.
+    let leads_to = |destination: u16| {
+        let port = registers.down_port(destination)?;
+        match wiring.neighbour(chip, port)? {
+            Neighbour::Router(router, _) => Some(router),
+            Neighbour::Processor(_) => None,
+        }
+    };
+    let (first, last) = range_of_subtree(registers.root_detect);
+    let mut before = None;
+    for destination in (first..=last).step_by(1 << registers.down_shift.min(15)) {
+        let now = leads_to(destination);
+        if before.is_some_and(|before| before != now) {
+            starts[usize::from(destination)] = true;
+        }
+        before = Some(now);
+    }
+    true
+}
+
+/// What identifies a failure: routers fail for many destinations for one and the same reason.
+type FailureKey = (u32, u8);
+
+struct Failure {
+    failure: RouteFailure,
+    /// Number of the destination.
+    destination: u16,
+    /// Ends of links on an example of a way there.
+    way: Vec<String>,
+    /// Table entry that was followed last.
+    entry: Option<Place>,
+    classes: usize,
+}
+
+struct Search<'t> {
+    topology: &'t FoldedClos,
+    wiring: &'t ClosWiring,
+    /// Ports by kind, per router.
+    up: Vec<u64>,
+    /// Registers, per router: a hundred million looks are worth an index of their own.
+    registers: Vec<&'t RouterRegisters>,
+    /// What each port of each router leads to.
+    neighbours: Vec<[Option<Neighbour>; PORTS]>,
+    /// Per router: in which round it was seen last, by which ports packets came, and which of the
+    /// routers was the first to send one.
+    round: u32,
+    seen: Vec<u32>,
+    arrived: Vec<u64>,
+    parent: Vec<Option<(u32, u8)>>,
+    waits_for: Vec<[u64; PORTS]>,
+    /// Per router: input and output ports that `waits_for` has taken in last. Most destinations
+    /// have the same.
+    taken_in: Vec<(u64, u64)>,
+    failures: BTreeMap<FailureKey, Failure>,
+    /// Looks at a packet in a router, and ports that it may go on by.
+    steps: u64,
+}
+
+impl<'t> Search<'t> {
+    fn new(topology: &'t FoldedClos, wiring: &'t ClosWiring) -> Self {
+        let count = wiring.router_count();
+        let routers = 0..count as u32;
+        let up = |router| wiring.ports_of_kind(topology, router, PortKind::Up).bits();
+        let registers = |router| &wiring.router(topology, router).registers;
+        let neighbours = |router| {
+            let chip = wiring.chip_of(router);
+            core::array::from_fn(|port| wiring.neighbour(chip, port as u8))
+        };
+        Self {
+            topology,
+            wiring,
+            up: routers.clone().map(up).collect(),
+            registers: routers.clone().map(registers).collect(),
+            neighbours: routers.map(neighbours).collect(),
+            round: 0,
+            seen: vec![0; count],
+            arrived: vec![0; count],
+            parent: vec![None; count],
+            waits_for: vec![[0; PORTS]; count],
+            taken_in: vec![(0, 0); count],
+            failures: BTreeMap::new(),
+            steps: 0,
+        }
+    }
+
+    /// Routers on which processors hang in a slice, with the ports of these.
+    fn seeds(&self, slice: u8) -> Vec<(u32, u64)> {
+        let mut seeds: BTreeMap<u32, u64> = BTreeMap::new();
+        for p in 0..self.topology.processors.len() as u32 {
+            if let Some((router, port)) = self.wiring.injection(self.topology, p, slice) {
+                *seeds.entry(router).or_default() |= 1 << port;
+            }
+        }
+        seeds.into_iter().collect()
+    }
+
+    fn run(&mut self, seeds: &[(u32, u64)], class: &[u32]) {
+        self.round += 1;
+        let destination = self.topology.processors[class[0] as usize].number;
+        let mut queue: Vec<(u32, u64, bool)> = Vec::with_capacity(self.seen.len());
+        for &(router, ports) in seeds {
+            self.seen[router as usize] = self.round;
+            self.arrived[router as usize] = ports;
+            self.parent[router as usize] = None;
+            queue.push((router, 0, false));
+        }
+        let mut next = 0;
+        while next < queue.len() {
+            let router = queue[next].0;
+            let decision = step(self.registers[router as usize], destination);
+            let (out, down) = match decision {
+                Step::Down(_) => (self.down_ports(router, class), true),
+                Step::Up(_, ports) => (ports, false),
+                Step::Nowhere => {
+                    self.fail(router, RouteFailure::NoEntry(router), destination);
+                    (PortSet::EMPTY, true)
+                }
+            };
+            queue[next] = (router, out.bits(), down);
+            self.steps += 1 + u64::from(out.len());
+            let allowed = self.registers[router as usize].exit_mask.bits();
+            for port in PortSet::from_bits(out.bits() & !allowed).iter() {
+                self.fail(router, RouteFailure::Exit(router, port), destination);
+            }
+            for port in PortSet::from_bits(out.bits() & allowed).iter() {
+                self.follow(router, port, destination, down, &mut queue);
+            }
+            next += 1;
+        }
+        for (router, out, down) in queue {
+            let inputs = self.arrived[router as usize];
+            if !down && inputs & self.up[router as usize] != 0 {
+                self.fail(router, RouteFailure::NotDown(router), destination);
+            }
+            if core::mem::replace(&mut self.taken_in[router as usize], (inputs, out))
+                == (inputs, out)
+            {
+                continue;
+            }
+            for input in PortSet::from_bits(inputs).iter() {
+                self.waits_for[router as usize][usize::from(input)] |= out;
+            }
+        }
+    }
+
+    fn follow(
+        &mut self,
+        router: u32,
+        port: u8,
+        destination: u16,
+        down: bool,
+        queue: &mut Vec<(u32, u64, bool)>,
+    ) {
+        match self.neighbours[router as usize][usize::from(port)] {
+            None => self.fail(router, RouteFailure::NoLink(router, port), destination),
+            // `down_ports` has looked at these already.
+            Some(Neighbour::Processor(_)) if down => {}
+            Some(Neighbour::Processor(p)) => {
+                self.fail(
+                    router,
+                    RouteFailure::WrongProcessor(router, port, p),
+                    destination,
+                );
+            }
+            Some(Neighbour::Router(peer, input)) => {
+                let at = peer as usize;
+                if self.seen[at] != self.round {
+                    self.seen[at] = self.round;
+                    self.arrived[at] = 0;
+                    self.parent[at] = Some((router, port));
+                    queue.push((peer, 0, false));
+                }
+                self.arrived[at] |= 1 << input;
+            }
+        }
+    }
+
+    /// The down ports of all processors of a class, each of which must be right if it is the last.
+    fn down_ports(&mut self, router: u32, class: &[u32]) -> PortSet {
+        let registers = self.registers[router as usize];
+        let mut ports = PortSet::EMPTY;
+        for &processor in class {
+            let number = self.topology.processors[processor as usize].number;
+            let Some(port) = registers.down_port(number) else {
+                self.fail(router, RouteFailure::NoDownPort(router), number);
+                continue;
+            };
+            match self.neighbours[router as usize][usize::from(port)] {
+                Some(Neighbour::Processor(p)) if p != processor => {
+                    self.fail(
+                        router,
+                        RouteFailure::WrongProcessor(router, port, p),
+                        number,
+                    );
+                }
+                _ => ports = ports.with(port),
+            }
+        }
+        ports
+    }
+
+    fn fail(&mut self, router: u32, failure: RouteFailure, destination: u16) {
+        let reason = match failure {
+            RouteFailure::NoEntry(_) => 0,
+            RouteFailure::NoDownPort(_) => 1,
+            RouteFailure::NoLink(..) => 2,
+            RouteFailure::Exit(..) => 3,
+            RouteFailure::NotDown(_) => 4,
+            RouteFailure::WrongProcessor(..) => 5,
+            RouteFailure::NoInjection | RouteFailure::Loop => 6,
+        };
+        if let Some(known) = self.failures.get_mut(&(router, reason)) {
+            known.classes += 1;
+            return;
+        }
+        let mut way = Vec::new();
+        let mut entry = None;
+        let mut at = router;
+        while let Some((from, port)) = self.parent[at as usize] {
+            way.push(self.topology.port_name(self.wiring, from, port));
+            if let Step::Up(index, _) = step(
+                &self.wiring.router(self.topology, from).registers,
+                destination,
+            ) {
+                let (chip, router) = self.wiring.place_of(from);
+                entry = entry.or(Some(Place::Entry(chip, router, index as u8)));
+            }
+            at = from;
+        }
+        way.reverse();
+        let failure = Failure {
+            failure,
+            destination,
+            way,
+            entry,
+            classes: 1,
+        };
+        self.failures.insert((router, reason), failure);
+    }
+
+    fn tell(&self, (router, _): FailureKey, failure: &Failure) -> Mistake {
+        let name = &self.wiring.router(self.topology, router).name;
+        let (chip, index) = self.wiring.place_of(router);
+        let destination = failure.destination;
+        let (kind, why, help) = match failure.failure {
+            RouteFailure::NoEntry(_) => (
+                K::Unreachable,
+                format!("{name} has neither root detect nor table entry for it"),
+                "add links to a router that has the processor below it, or a table entry",
+            ),
+            RouteFailure::NoDownPort(_) => (
+                K::Unreachable,
+                format!("{name} has it below, but no link down to it"),
+                "restore the link, or keep packets for this processor away from this router with \
+                 a table entry of a higher index in the routers before it (paper, section 7.7)",
+            ),
+            RouteFailure::NoLink(_, port) => (
+                K::Unreachable,
+                format!("port {port} of {name} has no link"),
+                "connect the port or change the registers that send packets there",
+            ),
+            RouteFailure::Exit(_, port) => (
+                K::Unreachable,
+                format!("the exit mask of {name} forbids port {port}"),
+                "add the port to the exit mask",
+            ),
+            RouteFailure::WrongProcessor(_, port, other) => (
+                K::Unreachable,
+                format!(
+                    "port {port} of {name} leads to {}",
+                    self.topology.processors[other as usize].name
+                ),
+                "correct the router's port map, down shift or down mask",
+            ),
+            _ => (
+                K::UpDownViolation,
+                format!("{name} would send it up or over again, though it came from above"),
+                "the router above sends it down to the wrong router: correct its port map, or this \
+                 router's root detect (paper, section 7.7)",
+            ),
+        };
+        let way = match failure.way.is_empty() {
+            true => String::new(),
+            false => format!(" on the way by {}", failure.way.join(", ")),
+        };
+        let more = match failure.classes {
+            1 => String::new(),
+            2 => String::from(" (nor do packets to another destination)"),
+            n => format!(" (nor do packets to {} others)", n - 1),
+        };
+        let message =
+            format!("a packet to processor {destination} does not arrive{way}: {why}{more}");
+        let mut mistake = kind
+            .at(Place::Router(chip, index), message)
+            .label("the packet gets here")
+            .help(help);
+        if let Some(entry) = &failure.entry {
+            mistake = mistake.other(entry.clone(), "sent by this one's table");
+        }
+        mistake
+    }
+}

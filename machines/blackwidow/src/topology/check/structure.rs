@@ -1,0 +1,451 @@
+//! Names, numbers, ports, links, subtrees and slices.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::route::registers::{PORTS, Subtree};
+use crate::topology::model::{
+    FoldedClos, MAX_PROCESSORS, MAX_SLICES, VirtualRouter, is_aligned, range_of_subtree,
+};
+use crate::topology::wiring::ClosWiring;
+use phitwire::net::{
+    End, Joined, Link, MAX_NAME_BYTES, Mistake, MistakeKind as K, Mistakes, Network as _, NodeRef,
+    Place, PortIndex, PortSet, Shown, ends_of, name_problem,
+};
+
+pub(super) fn check(topology: &FoldedClos, wiring: &ClosWiring) -> Mistakes {
+    let mut mistakes = of_a_part(topology);
+    routers(topology, &mut mistakes);
+    for (l, link) in topology.links.iter().enumerate() {
+        let before = mistakes.len();
+        for end in [link.a, link.b] {
+            mistakes.extend(without_router(topology, l as u32, end));
+        }
+        if mistakes.len() == before {
+            mistakes.extend(neighbours(topology, wiring, l as u32, link));
+        }
+    }
+    injections(topology, wiring, &mut mistakes);
+    mistakes
+}
+
+/// What is wrong whatever could not be read.
+pub(super) fn of_a_part(topology: &FoldedClos) -> Mistakes {
+    let mut mistakes = Mistakes::default();
+    names(topology, &mut mistakes);
+    numbers(topology, &mut mistakes);
+    let (chips, processors) = (topology.chips.len(), topology.processors.len());
+    // More slices than there can be are a mistake of their own.
+    let mut used = PortIndex::new((chips, PORTS), (processors, usize::from(MAX_SLICES)));
+    for (l, link) in topology.links.iter().enumerate() {
+        for (end, other) in link.ends() {
+            let link = l as u32;
+            let joined = Joined {
+                link,
+                other,
+                kind: (),
+            };
+            port(topology, end, joined, &mut used, &mut mistakes);
+        }
+    }
+    mistakes
+}
+
+fn names(topology: &FoldedClos, mistakes: &mut Mistakes) {
+    let mut judge = |name: &str, place: Place| {
+        let node = matches!(place, Place::Processor(_) | Place::Chip(_));
+        if let Some(why) = name_problem(name).or_else(|| node_name_problem(name).filter(|_| node)) {
+            mistakes.push(
+                K::BadValue.at(place,
+                    format!("\"{}\" cannot be a name: {why}", Shown(name)),
+                )
+                .help(format!(
+                    "write 1 to {MAX_NAME_BYTES} letters, digits, `-`, `_` and `.`, and begin with \
+                     a letter or digit"
+                )),
+            );
+        }
+    };
+    judge(&topology.name, Place::Network);
+    for (i, processor) in topology.processors.iter().enumerate() {
+        judge(&processor.name, Place::Processor(i as u32));
+    }
+    for (c, chip) in topology.chips.iter().enumerate() {
+        judge(&chip.name, Place::Chip(c as u32));
+        for (r, router) in chip.routers.iter().enumerate() {
+            judge(&router.name, Place::Router(c as u32, r as u32));
+        }
+    }
+    let processors = topology.processors.iter().enumerate();
+    let chips = topology.chips.iter().enumerate();
+    let nodes = processors
+        .map(|(i, p)| (p.name.as_str(), Place::Processor(i as u32)))
+        .chain(chips.map(|(i, c)| (c.name.as_str(), Place::Chip(i as u32))));
+    duplicates(nodes, "node", mistakes);
+    // A chip that is one router may share its name with it; that of two such chips is a mistake of
+    // the chips, reported already.
+    let mut whole_chips = BTreeSet::new();
+    let mut routers = Vec::new();
+    for (c, chip) in topology.chips.iter().enumerate() {
+        for (r, router) in chip.routers.iter().enumerate() {
+            if router.name != chip.name || whole_chips.insert(router.name.as_str()) {
+                routers.push((router.name.as_str(), Place::Router(c as u32, r as u32)));
+            }
+        }
+    }
+    duplicates(routers.into_iter(), "virtual router", mistakes);
+}
+
+fn duplicates<'t>(
+    names: impl Iterator<Item = (&'t str, Place)>,
+    what: &str,
+    mistakes: &mut Mistakes,
+) {
+    let mut known: BTreeMap<&str, Place> = BTreeMap::new();
+    for (name, place) in names {
+        if let Some(first) = known.get(name) {
+            let message = format!("there are two {what}s of the name {}", Shown(name));
+            mistakes.push(
+                K::DuplicateName
+                    .at(place, message)
+                    .again(first.clone())
+                    .help(format!("give every {what} a name of its own")),
+            );
+        } else {
+            known.insert(name, place);
+        }
+    }
+}
+
+/// Names of nodes stand where others words have a meaning already.
+fn node_name_problem(text: &str) -> Option<&'static str> {
+    if text == "all" {
+        Some("it stands for all nodes and all links")
+    } else if text.bytes().all(|b| b.is_ascii_digit()) {
+        Some("a number stands for a link")
+    } else {
+        None
+    }
+}
+
+fn numbers(topology: &FoldedClos, mistakes: &mut Mistakes) {
+    let mut known: BTreeMap<u16, u32> = BTreeMap::new();
+    for (i, processor) in topology.processors.iter().enumerate() {
+        let (name, number, place) = (
+            &processor.name,
+            processor.number,
+            Place::Processor(i as u32),
+        );
+        if u32::from(number) >= MAX_PROCESSORS {
+            let message = format!("the number {number} of {name} does not fit into 15 bits");
+            mistakes.push(
+                K::NumberOutOfRange
+                    .at(place, message)
+                    .help("the destination field of a packet ends at 32767"),
+            );
+        } else if let Some(&first) = known.get(&number) {
+            let other = &topology.processors[first as usize].name;
+            mistakes.push(
+                K::DuplicateNumber
+                    .at(
+                        place,
+                        format!("{name} and {other} both have the number {number}"),
+                    )
+                    .again(Place::Processor(first))
+                    .help("packets are addressed by number: give each processor its own"),
+            );
+        } else {
+            known.insert(number, i as u32);
+        }
+    }
+}
+
+fn routers(topology: &FoldedClos, mistakes: &mut Mistakes) {
+    if !(1..=MAX_SLICES).contains(&topology.slices) {
+        let message = format!("there cannot be {} slices", topology.slices);
+        mistakes.push(
+            K::BadValue
+                .at(Place::Network, message)
+                .help("a processor has one to four injection ports, one per slice"),
+        );
+    }
+    for (c, chip) in topology.chips.iter().enumerate() {
+        let mut taken: Vec<(PortSet, u32)> = Vec::new();
+        for (r, router) in chip.routers.iter().enumerate() {
+            let place = Place::Router(c as u32, r as u32);
+            let name = &router.name;
+            if router.slice >= topology.slices {
+                let message = format!("{name} is in slice {}", router.slice);
+                let last = topology.slices.saturating_sub(1);
+                mistakes.push(
+                    K::SliceInconsistent
+                        .at(place.clone(), message)
+                        .help(format!(
+                            "slices are 0 to {last}; raise `slices` or change this one"
+                        )),
+                );
+            }
+            if !is_aligned(router.subtree) {
+                let (location, mask) = (router.subtree.location, router.subtree.mask);
+                let message = format!(
+                    "the subtree of {name}, location {location:#06x} and mask {mask:#06x}, is no \
+                     aligned range"
+                );
+                mistakes.push(
+                    K::BadSubtree
+                        .at(place.clone(), message)
+                        .help("write a range of a power of two of numbers, like \"4-7\""),
+                );
+            }
+            for (ports, other) in &taken {
+                let both = PortSet::from_bits(ports.bits() & router.ports.bits());
+                if !both.is_empty() {
+                    let first = &chip.routers[*other as usize].name;
+                    mistakes.push(
+                        K::PortLeak
+                            .at(
+                                place.clone(),
+                                format!(
+                                    "{name} and {first} both have port {both} of {}",
+                                    chip.name
+                                ),
+                            )
+                            .other(Place::Router(c as u32, *other), "the other router")
+                            .help("divide the 64 ports of the chip: a port belongs to one router"),
+                    );
+                }
+            }
+            taken.push((router.ports, r as u32));
+        }
+    }
+}
+
+fn port(
+    topology: &FoldedClos,
+    end: End,
+    joined: Joined<()>,
+    used: &mut PortIndex<()>,
+    mistakes: &mut Mistakes,
+) {
+    let link = joined.link;
+    let place = Place::Link(link);
+    let name = topology.node_name(end.node);
+    let count = match end.node {
+        NodeRef::Processor(_) => usize::from(topology.slices),
+        NodeRef::Chip(_) => PORTS,
+    };
+    let exists = match end.node {
+        NodeRef::Processor(p) => (p as usize) < topology.processors.len(),
+        NodeRef::Chip(c) => (c as usize) < topology.chips.len(),
+    };
+    if !exists {
+        let message = format!("link {link} ends at a node that does not exist");
+        mistakes.push(K::UnknownNode.at(place, message));
+    } else if usize::from(end.port) >= count {
+        let help = match end.node {
+            NodeRef::Processor(_) => {
+                "a processor has one port per slice: raise `slices`, or use \
+                                      port 0 and up to the last slice"
+            }
+            NodeRef::Chip(_) => "a chip has ports 0 to 63",
+        };
+        let message = format!("{name} has no port {}", end.port);
+        mistakes.push(K::PortOutOfRange.at(place, message).help(help));
+    } else if let Some(first) = used.claim(end, joined) {
+        // The remedy costs a look at every link.
+        mistakes.add(|| {
+            K::PortUsedTwice
+                .at(place, format!("port {} of {name} has two links", end.port))
+                .again(Place::Link(first))
+                .help(free_port(topology, end))
+        });
+    }
+}
+
+fn without_router(topology: &FoldedClos, link: u32, end: End) -> Option<Mistake> {
+    let NodeRef::Chip(chip) = end.node else {
+        return None;
+    };
+    let chip = topology.chips.get(chip as usize)?;
+    let orphan = usize::from(end.port) < PORTS && topology.rank_of(end) == 0;
+    orphan.then(|| {
+        K::PortWithoutRouter
+            .at(
+                Place::Link(link),
+                format!(
+                    "port {} of {} belongs to no virtual router",
+                    end.port, chip.name
+                ),
+            )
+            .help("add the port to the `ports` of one of the chip's routers")
+    })
+}
+
+/// Where a second link could go instead.
+fn free_port(topology: &FoldedClos, end: End) -> String {
+    let NodeRef::Chip(c) = end.node else {
+        return String::from("a processor has one link per slice: remove one of the two");
+    };
+    let chip = &topology.chips[c as usize];
+    let all = match chip.routers.iter().find(|r| r.ports.contains(end.port)) {
+        Some(router) => router.ports,
+        None => PortSet::ALL,
+    };
+    let used: PortSet = ends_of(&topology.links, end.node)
+        .map(|(_, end, _)| end.port)
+        .collect();
+    match (all - used).iter().next() {
+        Some(port) => format!("move one of them to a free port, such as {port}"),
+        None => String::from("remove one of them: the router has no free port"),
+    }
+}
+
+/// Whether the two ends may be neighbours at all.
+fn neighbours(
+    topology: &FoldedClos,
+    wiring: &ClosWiring,
+    index: u32,
+    link: &Link,
+) -> Option<Mistake> {
+    let place = Place::Link(index);
+    let (a, b) = (link.a, link.b);
+    match (a.node, b.node) {
+        (NodeRef::Processor(_), NodeRef::Processor(_)) => {
+            let help = "a processor's ports lead to rank-1 routers (paper, section 2.2)";
+            let message = "two processors cannot be joined directly";
+            Some(K::BadLink.at(place, message).help(help))
+        }
+        (NodeRef::Processor(p), NodeRef::Chip(_)) => injection(topology, wiring, place, p, a, b),
+        (NodeRef::Chip(_), NodeRef::Processor(p)) => injection(topology, wiring, place, p, b, a),
+        (NodeRef::Chip(_), NodeRef::Chip(_)) => between_routers(topology, wiring, place, a, b),
+    }
+}
+
+fn injection(
+    topology: &FoldedClos,
+    wiring: &ClosWiring,
+    place: Place,
+    processor: u32,
+    nic: End,
+    end: End,
+) -> Option<Mistake> {
+    let router = wiring.router(topology, wiring.router_at(end)?);
+    let processor = &topology.processors[processor as usize];
+    let (name, number) = (&processor.name, processor.number);
+    let VirtualRouter {
+        name: at,
+        rank,
+        slice,
+        subtree,
+        ..
+    } = router;
+    let (port, (first, last)) = (nic.port, range_of_subtree(*subtree));
+    let (kind, message, help) = if *rank != 1 {
+        let message = format!("{name} hangs on {at}, a router of rank {rank}");
+        let help = "processors hang on rank-1 routers (paper, section 2.2)";
+        (K::BadLink, message, help)
+    } else if *slice != port {
+        let message = format!("port {port} of {name} leads into slice {slice}, that of {at}");
+        let help = "port s of a processor leads into slice s: slices are separate networks";
+        (K::SliceInconsistent, message, help)
+    } else if !subtree.contains(number) {
+        let message = format!(
+            "{name} has number {number}, but hangs on {at}, whose subtree is {first}-{last}"
+        );
+        let help = "change the number, the subtree of the router, or the link";
+        (K::BadSubtree, message, help)
+    } else {
+        return None;
+    };
+    Some(kind.at(place, message).help(help))
+}
+
+fn between_routers(
+    topology: &FoldedClos,
+    wiring: &ClosWiring,
+    place: Place,
+    a: End,
+    b: End,
+) -> Option<Mistake> {
+    let (ra, rb) = (wiring.router_at(a)?, wiring.router_at(b)?);
+    let (x, y) = (wiring.router(topology, ra), wiring.router(topology, rb));
+    let mistake = |kind: K, message: String, help| Some(kind.at(place, message).help(help));
+    if ra == rb {
+        return mistake(
+            K::BadLink,
+            format!("both ends are at {}", x.name),
+            "a link joins two routers, or a processor and a router",
+        );
+    }
+    if x.slice != y.slice {
+        return mistake(
+            K::SliceInconsistent,
+            format!(
+                "{} is in slice {}, {} in slice {}",
+                x.name, x.slice, y.name, y.slice
+            ),
+            "slices are separate networks: join routers of one slice only",
+        );
+    }
+    if x.rank.abs_diff(y.rank) > 1 {
+        return mistake(
+            K::BadLink,
+            format!("{} has rank {}, {} rank {}", x.name, x.rank, y.name, y.rank),
+            "a link joins routers of one rank or of neighbouring ranks (paper, section 5)",
+        );
+    }
+    let covers = |outer: Subtree, inner: Subtree| {
+        outer.contains(inner.location) && outer.mask & inner.mask == inner.mask
+    };
+    let (lower, upper) = if x.rank <= y.rank { (x, y) } else { (y, x) };
+    let ((f1, l1), (f2, l2)) = (
+        range_of_subtree(lower.subtree),
+        range_of_subtree(upper.subtree),
+    );
+    if lower.rank == upper.rank {
+        let overlap = covers(x.subtree, y.subtree) || covers(y.subtree, x.subtree);
+        let message = format!(
+            "{} and {} are peers, but their subtrees {f1}-{l1} and {f2}-{l2} overlap",
+            lower.name, upper.name
+        );
+        let help = "sidelinks join peers with processors of their own";
+        return mistake(K::BadSubtree, message, help).filter(|_| overlap);
+    }
+    if !covers(upper.subtree, lower.subtree) {
+        return mistake(
+            K::BadSubtree,
+            format!(
+                "the subtree {f1}-{l1} of {} is not inside of the subtree {f2}-{l2} of {}",
+                lower.name, upper.name
+            ),
+            "a router's subtree holds those of all routers below it",
+        );
+    }
+    None
+}
+
+fn injections(topology: &FoldedClos, wiring: &ClosWiring, mistakes: &mut Mistakes) {
+    if topology.processors.is_empty() {
+        mistakes.push(
+            K::BadValue
+                .at(Place::Network, "there are no processors")
+                .help("write at least two below [processors]"),
+        );
+    }
+    for p in 0..topology.processors.len() as u32 {
+        for slice in 0..topology.slices.min(MAX_SLICES) {
+            if wiring.injection_link(p, slice).is_none() {
+                let name = &topology.processors[p as usize].name;
+                mistakes.push(
+                    K::SliceInconsistent
+                        .at(
+                            Place::Processor(p),
+                            format!("{name} has no link into slice {slice}"),
+                        )
+                        .help(format!(
+                            "add a link from \"{name}:{slice}\" to a rank-1 router"
+                        )),
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! What can be said of a router's registers without following a packet.
+
+use crate::route::modulo::{is_supported_count, supported_at_most};
+use crate::route::registers::NO_PORT;
+use crate::route::registers::{PORTS, PortKind, TABLE_ENTRIES};
+use crate::topology::computed::peers;
+use crate::topology::model::{FoldedClos, VirtualRouter};
+use crate::topology::wiring::ClosWiring;
+use phitwire::net::PortSet;
+use phitwire::net::{Mistake, MistakeKind as K, Mistakes, Place};
+
+pub(super) fn check(topology: &FoldedClos, wiring: &ClosWiring, mistakes: &mut Mistakes) {
+    for number in 0..wiring.router_count() as u32 {
+        let router = wiring.router(topology, number);
+        let place = wiring.place_of(number);
+        let context = Context {
+            topology,
+            wiring,
+            number,
+            router,
+            place,
+        };
+        context.peers(mistakes);
+        context.masks(mistakes);
+        context.entries(mistakes);
+        context.port_map(mistakes);
+    }
+}
+
+struct Context<'t> {
+    topology: &'t FoldedClos,
+    wiring: &'t ClosWiring,
+    number: u32,
+    router: &'t VirtualRouter,
+    place: (u32, u32),
+}
+
+impl Context<'_> {
+    fn at_router(&self, kind: K, message: String) -> Mistake {
+        kind.at(Place::Router(self.place.0, self.place.1), message)
+    }
+
+    fn kind(&self, port: u8) -> Option<PortKind> {
+        self.wiring.kind(self.place.0, port)
+    }
+
+    fn peers(&self, mistakes: &mut Mistakes) {
+        let up = self
+            .wiring
+            .ports_of_kind(self.topology, self.number, PortKind::Up);
+        let room = TABLE_ENTRIES - usize::from(!up.is_empty());
+        let peers = peers(self.topology, self.wiring, self.number).len();
+        if peers > room {
+            let message = format!(
+                "{} has sidelinks to {peers} peer subtrees, and room for {room} in its table",
+                self.router.name
+            );
+            mistakes.push(
+                self.at_router(K::TooManyPeers, message)
+                    .help("each peer subtree needs an entry of its own (paper, section 5.1)"),
+            );
+        }
+    }
+
+    fn masks(&self, mistakes: &mut Mistakes) {
+        let exit = self.router.registers.exit_mask;
+        let leak = exit - self.router.ports;
+        if !leak.is_empty() {
+            let name = &self.router.name;
+            mistakes.push(
+                self.at_router(
+                    K::PortLeak,
+                    format!("the exit mask of {name} lets packets out by port {leak}, not its own"),
+                )
+                .help(format!(
+                    "its ports are {} (paper, section 7.4)",
+                    self.router.ports
+                )),
+            );
+        }
+    }
+
+    fn entries(&self, mistakes: &mut Mistakes) {
+        let name = &self.router.name;
+        for (index, entry) in self.router.registers.table.iter().enumerate() {
+            let ports = PortSet::from_bits(entry.ports);
+            if ports.is_empty() {
+                continue;
+            }
+            let place = Place::Entry(self.place.0, self.place.1, index as u8);
+            let mut found = |kind: K, message: String, help: String| {
+                mistakes.push(kind.at(place.clone(), message).help(help));
+            };
+            if !is_supported_count(ports.len()) {
+                found(
+                    K::UnsupportedPortCount,
+                    format!("entry {index} of {name} names {} ports", ports.len()),
+                    format!(
+                        "the hash has exact moduli of 1-8, 10, 12, 14, 16, 20, 24, 28 and 32 only \
+                         (paper, section 7.8.2): name {} of them in an entry of your own",
+                        supported_at_most(ports.len())
+                    ),
+                );
+            }
+            let foreign = ports - self.router.ports;
+            let of_kind = |kind| -> PortSet {
+                let own = (ports - foreign).iter();
+                own.filter(|&port| self.kind(port) == kind).collect()
+            };
+            let (dead, down) = (of_kind(None), of_kind(Some(PortKind::Down)));
+            if !foreign.is_empty() {
+                found(
+                    K::PortLeak,
+                    format!("entry {index} of {name} names port {foreign} of another router"),
+                    format!("the ports of {name} are {}", self.router.ports),
+                );
+            }
+            if !dead.is_empty() {
+                found(
+                    K::DeadPort,
+                    format!("entry {index} of {name} names port {dead}, which has no link"),
+                    String::from("connect the port or take it out of the entry"),
+                );
+            }
+            if !down.is_empty() {
+                found(
+                    K::UpDownViolation,
+                    format!("entry {index} of {name} names port {down}, a downlink"),
+                    String::from(
+                        "the table is for the way up or over; a packet goes down only where root \
+                         detect matches (paper, section 5)",
+                    ),
+                );
+            }
+        }
+    }
+
+    fn port_map(&self, mistakes: &mut Mistakes) {
+        let name = &self.router.name;
+        let last = usize::from(self.router.registers.down_mask).min(PORTS - 1);
+        let map = &self.router.registers.port_map[..=last];
+        for (logical, &port) in map.iter().enumerate().filter(|(_, p)| **p != NO_PORT) {
+            let says = format!("logical port {logical} of {name} is port {port}");
+            let (kind, what, help) = match self.kind(port) {
+                _ if usize::from(port) >= PORTS => {
+                    (K::PortOutOfRange, "which no chip has", "ports are 0 to 63")
+                }
+                _ if !self.router.ports.contains(port) => (
+                    K::PortLeak,
+                    "which belongs to another router",
+                    "map it to one of the router's own ports",
+                ),
+                None => (
+                    K::DeadPort,
+                    "which has no link",
+                    "connect the port, or map it to \"none\"",
+                ),
+                Some(PortKind::Up | PortKind::Side) => (
+                    K::UpDownViolation,
+                    "which does not lead down",
+                    "map it to a downlink (paper, section 5.2 and 7.7)",
+                ),
+                Some(PortKind::Down) => continue,
+            };
+            mistakes.push(self.at_router(kind, format!("{says}, {what}")).help(help));
+        }
+    }
+}

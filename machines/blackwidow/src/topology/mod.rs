@@ -1,0 +1,53 @@
+//! The folded Clos: passive data that says which nodes, ports, links and registers there are.
+//!
+//! Nothing in here moves a packet. A [`FoldedClos`] is made by a generator
+//! ([`BlackWidowSpec::generate`]) or read from a TOML description ([`read`]), judged by
+//! [`check`], drawn by [`show`], and turned into the node of each process by
+//! [`Network::device`](phitwire::net::Network::device):
+//!
+//! ```
+//! use phitwire_blackwidow::topology::{BlackWidowSpec, check, read, write};
+//!
+//! let spec = BlackWidowSpec { processors: 8, subtree: 4, ..BlackWidowSpec::default() };
+//! let topology = spec.generate()?;
+//! assert!(check(&topology).is_empty());
+//! let text = write(&topology);
+//! let described = read("lab.toml", &text)?;
+//! assert_eq!(described.topology, topology);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The network is the folded Clos with sidelinks of the paper (section 2.2). Its routing is all
+//! in registers (section 5): a *root detect* that says when a packet has reached a common ancestor
+//! of source and destination, an eight-entry table for the way up or over, and a shift, a mask and
+//! a port map for the way down. The description leaves the registers out wherever they follow from
+//! the structure, and names those that shall differ, such as the entry that avoids a fault.
+
+mod check;
+mod computed;
+mod description;
+mod generate;
+mod model;
+mod network;
+mod options;
+mod plan;
+mod ready;
+mod route;
+pub mod show;
+mod wiring;
+
+pub use check::check;
+pub use computed::{NO_PORT, computed_registers};
+pub use description::{read, write};
+pub use generate::{BlackWidowSpec, Rank, SpecError, Taper};
+pub use model::{
+    Chip, ClosLinks, ClosSettings, FoldedClos, Processor, RouterRegisters, VirtualRouter,
+    parse_rate, rate_text,
+};
+pub use options::GENERATOR;
+pub use ready::READY;
+pub use route::{Hop, RouteFailure};
+pub use wiring::{ClosWiring, Neighbour};
+
+#[cfg(test)]
+mod tests;

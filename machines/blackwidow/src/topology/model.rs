@@ -1,0 +1,238 @@
+//! What a network consists of.
+
+use crate::link::rates;
+use crate::route::registers::{PORTS, PortKind, RouteEntry, Subtree, TABLE_ENTRIES};
+use phitwire::link::LaneRate;
+use phitwire::net::{End, Link, NodeRef, PortSet, Settings, Shown};
+
+/// Destinations that 15 bits can name, the width of location and mask of root detect (BlackWidow sec.
+/// 5.1).
+pub const MAX_PROCESSORS: u32 = 1 << 15;
+/// Slices at most: a processor has four injection ports (paper, section 2.2).
+pub const MAX_SLICES: u8 = 4;
+
+/// A whole network: every slice, node, link and register.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoldedClos {
+    /// Name of the network.
+    pub name: String,
+    /// Slices, 1 to 4: port *s* of every processor leads into slice *s*.
+    pub slices: u8,
+    /// What holds for all nodes and links.
+    pub settings: ClosSettings,
+    /// Processors, each with one network interface of [`slices`](Self::slices) ports.
+    pub processors: Vec<Processor>,
+    /// Router chips.
+    pub chips: Vec<Chip>,
+    /// Links; the id of a link is its index.
+    pub links: Vec<Link>,
+}
+
+/// What holds for all nodes and links of a folded Clos.
+pub type ClosSettings = Settings<ClosLinks>;
+
+/// The settings that only a folded Clos has: of its links.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClosLinks {
+    /// Lane rate of links that name no other.
+    pub rate: LaneRate,
+    /// Metres of cable of links that name no other; `None` = the simulation says.
+    pub metres: Option<u16>,
+    /// Longest packet that an LCB accepts, in phits (section 4.3).
+    pub max_packet_phits: u8,
+}
+
+impl Default for ClosLinks {
+    fn default() -> Self {
+        Self {
+            rate: rates::G6_25,
+            metres: None,
+            // A 32-byte write (section 4.3).
+            max_packet_phits: 19,
+        }
+    }
+}
+
+/// The rates of the SerDes (paper, section 4.4) as descriptions write them, in Gb/s.
+const RATES: [(&str, LaneRate); 6] = [
+    ("6.25", rates::G6_25),
+    ("5.0", rates::G5_0),
+    ("3.125", rates::G3_125),
+    ("2.5", rates::G2_5),
+    ("1.5625", rates::G1_5625),
+    ("1.25", rates::G1_25),
+];
+
+/// A lane rate in Gb/s, such as `3.125`.
+pub fn rate_text(rate: LaneRate) -> &'static str {
+    RATES
+        .iter()
+        .find(|(_, known)| *known == rate)
+        .map_or("?", |(text, _)| *text)
+}
+
+/// The lane rate of a number of Gb/s; nothing is rounded.
+///
+/// # Errors
+/// A message that names the rates there are.
+pub fn parse_rate(text: &str) -> Result<LaneRate, String> {
+    // 6.250 and 5 mean what they say.
+    let plain = |s: &str| match s.split_once('.') {
+        Some((whole, rest)) => (whole.to_owned(), rest.trim_end_matches('0').to_owned()),
+        None => (s.to_owned(), String::new()),
+    };
+    let wanted = plain(text.trim());
+    let found = RATES.iter().find(|(known, _)| plain(known) == wanted);
+    found.map(|(_, rate)| *rate).ok_or_else(|| {
+        let all: Vec<&str> = RATES.iter().map(|(text, _)| *text).collect();
+        format!("{} Gb/s is no lane rate: {}", Shown(text), all.join(", "))
+    })
+}
+
+/// One processor and its network interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Processor {
+    /// Unique name of the node.
+    pub name: String,
+    /// Number by which packets are addressed, below 32,768.
+    pub number: u16,
+}
+
+/// One YARC chip.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chip {
+    /// Unique name of the node.
+    pub name: String,
+    /// The virtual routers that share the chip; one with up to 64 ports, or several
+    /// (section 7.4).
+    pub routers: Vec<VirtualRouter>,
+}
+
+/// A router of the network: some or all ports of one chip.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VirtualRouter {
+    /// Unique name.
+    pub name: String,
+    /// 1 for routers that processors hang on, up to 3.
+    pub rank: u8,
+    /// Slice that the router belongs to.
+    pub slice: u8,
+    /// Ports of the chip that are this router's.
+    pub ports: PortSet,
+    /// Processors below this router.
+    pub subtree: Subtree,
+    /// What every tile of the router has in its registers.
+    pub registers: RouterRegisters,
+}
+
+/// The routing registers of a virtual router. All its tiles hold the same values; what differs by
+/// tile, the kind of its link, follows from the links.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RouterRegisters {
+    /// Destinations that route down from here (section 5.1).
+    pub root_detect: Subtree,
+    /// The way up or over; the highest matching index wins (section 5.1).
+    pub table: [RouteEntry; TABLE_ENTRIES],
+    /// Down route: right shift of the destination (section 5).
+    pub down_shift: u8,
+    /// Down route: mask of the shifted destination, which gives the logical port.
+    pub down_mask: u16,
+    /// Logical to physical port; [`NO_PORT`](super::NO_PORT) where nothing is connected.
+    pub port_map: [u8; PORTS],
+    /// First of the 8 hash bits used (section 7.8.2).
+    pub hash_shift: u8,
+    /// Ports that packets may leave by (section 7.4).
+    pub exit_mask: PortSet,
+}
+
+impl RouterRegisters {
+    /// The entry that decides the way up or over to `destination`: the matching one with the
+    /// highest index (section 5.1).
+    pub fn entry_for(&self, destination: u16) -> Option<(usize, &RouteEntry)> {
+        let used = self
+            .table
+            .iter()
+            .enumerate()
+            .rev()
+            .filter(|(_, e)| e.ports != 0);
+        used.into_iter()
+            .find(|(_, e)| e.subtree.contains(destination))
+    }
+
+    /// Physical port of the way down to `destination`; `None` where the map names none.
+    pub fn down_port(&self, destination: u16) -> Option<u8> {
+        let shifted = destination
+            .checked_shr(u32::from(self.down_shift))
+            .unwrap_or(0);
+        let port = *self.port_map.get(usize::from(shifted & self.down_mask))?;
+        (usize::from(port) < PORTS).then_some(port)
+    }
+}
+
+impl FoldedClos {
+    /// The node of a name.
+    pub fn find(&self, name: &str) -> Option<NodeRef> {
+        let chip = || self.chips.iter().position(|c| c.name == name);
+        match self.processors.iter().position(|p| p.name == name) {
+            Some(i) => Some(NodeRef::Processor(i as u32)),
+            None => chip().map(|i| NodeRef::Chip(i as u32)),
+        }
+    }
+
+    /// Every virtual router with the index of its chip.
+    pub fn routers(&self) -> impl Iterator<Item = (usize, &VirtualRouter)> {
+        self.chips
+            .iter()
+            .enumerate()
+            .flat_map(|(c, chip)| chip.routers.iter().map(move |r| (c, r)))
+    }
+
+    /// Where the link of `end` leads, seen from `end`: by rank, a processor being below all routers
+    /// (section 5).
+    pub fn kind_of(&self, end: End, other: End) -> PortKind {
+        match self.rank_of(end).cmp(&self.rank_of(other)) {
+            core::cmp::Ordering::Less => PortKind::Up,
+            core::cmp::Ordering::Equal => PortKind::Side,
+            core::cmp::Ordering::Greater => PortKind::Down,
+        }
+    }
+
+    /// Rank of the router that owns the port; 0 for a processor or a port without router.
+    pub fn rank_of(&self, end: End) -> u8 {
+        match end.node {
+            NodeRef::Processor(_) => 0,
+            NodeRef::Chip(c) => self
+                .chips
+                .get(c as usize)
+                .and_then(|chip| chip.routers.iter().find(|r| r.ports.contains(end.port)))
+                .map_or(0, |r| r.rank),
+        }
+    }
+}
+
+/// The smallest aligned subtree that holds the processor numbers `first..=last`.
+pub(super) fn subtree_of_range(first: u16, last: u16) -> Subtree {
+    let differing = first ^ last;
+    let mask = if differing == 0 {
+        0
+    } else {
+        (1u32 << (16 - differing.leading_zeros())) - 1
+    };
+    Subtree {
+        location: first & !(mask as u16),
+        mask: mask as u16,
+    }
+}
+
+/// First and last processor number of a subtree with a contiguous mask.
+pub(super) fn range_of_subtree(subtree: Subtree) -> (u16, u16) {
+    let first = subtree.location & !subtree.mask;
+    (first, first | subtree.mask)
+}
+
+/// Whether the mask is `0..01..1` and the location lies outside it: the subtree is then one aligned
+/// range of numbers.
+pub(super) fn is_aligned(subtree: Subtree) -> bool {
+    let next = subtree.mask.wrapping_add(1);
+    subtree.mask & next == 0 && subtree.mask < 1 << 15 && subtree.location & subtree.mask == 0
+}

@@ -1,0 +1,150 @@
+//! From the topology to the configuration of one process, and to what scripts need to wire it.
+
+use super::model::{Chip, FoldedClos, Processor};
+use crate::link::STANDARD;
+use crate::nic::NicConfig;
+use crate::route::registers::{ChipRegisters, PORTS, TileRegisters};
+use crate::router::YarcConfig;
+use phitwire::chip::Grain;
+use phitwire::link::{CutThrough, LinkConfig};
+use phitwire::net::{Clock, End, NodeRef, PlanError, Runtime, ends_of, link_config};
+use phitwire::time::Duration;
+
+impl FoldedClos {
+    /// The configuration of a router.
+    pub(crate) fn plan_router(
+        &self,
+        chip: u32,
+        runtime: &Runtime,
+    ) -> Result<YarcConfig, PlanError> {
+        let Chip { name, .. } = &self.chips[chip as usize];
+        if runtime.grain == Some(Grain::Packet) {
+            return Err(PlanError::Refused(format!(
+                "`{name}` moves phits: a YARC sends them on before their packet is whole, so that \
+                 packets cannot be its grain"
+            )));
+        }
+        let mut ports = Vec::new();
+        for (id, end, _) in ends_of(&self.links, NodeRef::Chip(chip)) {
+            ports.push((end.port, self.link_config(id, end, runtime)?));
+        }
+        ports.sort_by_key(|(port, _)| *port);
+        let mut registers = self
+            .chip_registers(chip)
+            .ok_or_else(|| PlanError::NoSuchNode(name.clone()))?;
+        let clock = runtime.clock.unwrap_or(self.settings.clock);
+        registers.forward_progress_ns = clock.emulated_ns(self.settings.forward_progress_ms);
+        Ok(YarcConfig {
+            name: name.clone(),
+            registers,
+            ports,
+            grain: Grain::Flit,
+            clock,
+        })
+    }
+
+    /// The configuration of a network interface.
+    pub(crate) fn plan_nic(
+        &self,
+        processor: u32,
+        runtime: &Runtime,
+    ) -> Result<NicConfig, PlanError> {
+        let Processor { name, number } = &self.processors[processor as usize];
+        let mut ports = Vec::new();
+        for slice in 0..self.slices {
+            let here = End::processor(processor, slice);
+            let found = ends_of(&self.links, here.node).find(|(_, end, _)| *end == here);
+            let (id, end, _) = found.ok_or_else(|| {
+                PlanError::Refused(format!("`{name}` has no link into slice {slice}"))
+            })?;
+            ports.push(self.link_config(id, end, runtime)?);
+        }
+        NicConfig::builder(name, *number, ports)
+            .memory_bytes(self.settings.memory_bytes)
+            .max_outstanding(self.settings.outstanding)
+            .request_timeout(Duration::from_ms(self.settings.request_timeout_ms))
+            .incarnation(runtime.incarnation)
+            .seed(runtime.seed ^ u64::from(*number))
+            .build()
+            .map_err(|error| PlanError::Refused(format!("`{name}`: {error}")))
+    }
+
+    /// The registers of a chip, tile by tile; tiles without link have none.
+    pub fn chip_registers(&self, chip: u32) -> Option<ChipRegisters> {
+        self.chips.get(chip as usize)?;
+        let mut registers = self.without_tiles();
+        for (_, end, other) in ends_of(&self.links, NodeRef::Chip(chip)) {
+            self.add_tile(&mut registers, end, other);
+        }
+        Some(registers)
+    }
+
+    /// The registers of every chip, in time linear in the size of the network.
+    pub fn all_chip_registers(&self) -> Vec<ChipRegisters> {
+        let mut all = vec![self.without_tiles(); self.chips.len()];
+        for link in &self.links {
+            for (end, other) in link.ends() {
+                if let NodeRef::Chip(chip) = end.node
+                    && let Some(registers) = all.get_mut(chip as usize)
+                {
+                    self.add_tile(registers, end, other);
+                }
+            }
+        }
+        all
+    }
+
+    fn without_tiles(&self) -> ChipRegisters {
+        ChipRegisters {
+            tiles: vec![None; PORTS],
+            forward_progress_ns: self.settings.forward_progress_ms.saturating_mul(1_000_000),
+        }
+    }
+
+    /// Adds the tile whose link has the ends given, the first of which is at a chip.
+    fn add_tile(&self, chip: &mut ChipRegisters, end: End, other: End) {
+        let NodeRef::Chip(number) = end.node else {
+            return;
+        };
+        let routers = &self.chips[number as usize].routers;
+        let router = routers.iter().find(|r| r.ports.contains(end.port));
+        let slot = chip.tiles.get_mut(usize::from(end.port));
+        if let (Some(router), Some(slot)) = (router, slot) {
+            let registers = &router.registers;
+            *slot = Some(TileRegisters {
+                kind: self.kind_of(end, other),
+                root_detect: registers.root_detect,
+                table: registers.table,
+                down_shift: registers.down_shift,
+                down_mask: registers.down_mask,
+                port_map: registers.port_map,
+                hash_shift: registers.hash_shift,
+                exit_mask: registers.exit_mask.bits(),
+            });
+        }
+    }
+
+    fn link_config(&self, id: usize, end: End, runtime: &Runtime) -> Result<LinkConfig, PlanError> {
+        let link = &self.links[id];
+        // Network interfaces take whole packets.
+        let cut_through = match (end.node, runtime.clock.unwrap_or(self.settings.clock)) {
+            (NodeRef::Processor(_), _) => CutThrough::Frames,
+            (NodeRef::Chip(_), clock) => runtime.cut_through.unwrap_or(match clock {
+                Clock::FreeRunning => CutThrough::Frames,
+                Clock::Paced { .. } => CutThrough::Phits,
+            }),
+        };
+        link_config(
+            self,
+            &self.settings,
+            (id, link, end),
+            (STANDARD, link.rate),
+            runtime,
+        )?
+        .max_packet_phits(self.settings.own.max_packet_phits)
+        .first_packet(runtime.first_packet)
+        .cut_through(cut_through)
+        .build()
+        .map_err(|error| PlanError::Link { link: id, error })
+    }
+}

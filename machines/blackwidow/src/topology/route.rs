@@ -1,0 +1,131 @@
+//! One packet's way through the registers.
+
+use thiserror::Error;
+
+use super::model::{FoldedClos, RouterRegisters};
+use super::wiring::{ClosWiring, Neighbour};
+use crate::route::registers::PortKind;
+use phitwire::net::{End, Network as _, PortSet};
+
+/// Hops after which a packet is lost in a loop; the largest network needs six routers.
+const MOST_HOPS: usize = 32;
+
+/// One router on a packet's way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hop {
+    /// Virtual router, by its number in [`ClosWiring`].
+    pub router: u32,
+    /// Port by which the packet came.
+    pub input: u8,
+    /// Port by which it left.
+    pub output: u8,
+}
+
+/// Why a packet does not arrive. Routers are named by their numbers in [`ClosWiring`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum RouteFailure {
+    /// The source has no link in that slice.
+    #[error("the source is not connected to this slice")]
+    NoInjection,
+    /// Neither root detect nor a table entry matches.
+    #[error("no table entry matches")]
+    NoEntry(u32),
+    /// The logical port of the way down leads nowhere.
+    #[error("the way down has no port")]
+    NoDownPort(u32),
+    /// The port has no link.
+    #[error("port {1} has no link")]
+    NoLink(u32, u8),
+    /// The exit mask forbids the port.
+    #[error("the exit mask forbids port {1}")]
+    Exit(u32, u8),
+    /// What came from above would not go down (section 7.7).
+    #[error("what came from above would not go down")]
+    NotDown(u32),
+    /// The packet arrives at another processor, whose index is named.
+    #[error("the packet arrives at another processor")]
+    WrongProcessor(u32, u8, u32),
+    /// The packet goes round in circles.
+    #[error("the packet goes round in circles")]
+    Loop,
+}
+
+/// What a router's registers say to a destination.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Root detect matches: down by the one port, if the map names one.
+    Down(Option<u8>),
+    /// Up or over by any port of a table entry.
+    Up(usize, PortSet),
+    /// Nothing matches.
+    Nowhere,
+}
+
+/// The decision of section 5: root detect first, then the table.
+pub(super) fn step(registers: &RouterRegisters, destination: u16) -> Step {
+    if registers.root_detect.contains(destination) {
+        return Step::Down(registers.down_port(destination));
+    }
+    match registers.entry_for(destination) {
+        Some((index, entry)) => Step::Up(index, PortSet::from_bits(entry.ports)),
+        None => Step::Nowhere,
+    }
+}
+
+impl FoldedClos {
+    /// The routers that a packet from the processor of index `source` to processor *number*
+    /// `destination` passes in a slice. `choose` picks one of several up or side ports, as the hash
+    /// or the adaptive decision would.
+    ///
+    /// # Errors
+    /// The first [`RouteFailure`] on the way.
+    pub fn route(
+        &self,
+        wiring: &ClosWiring,
+        source: u32,
+        destination: u16,
+        slice: u8,
+        mut choose: impl FnMut(PortSet) -> u8,
+    ) -> Result<Vec<Hop>, RouteFailure> {
+        let start = wiring
+            .injection(self, source, slice)
+            .ok_or(RouteFailure::NoInjection)?;
+        let (mut router, mut input) = start;
+        let mut hops = Vec::new();
+        while hops.len() < MOST_HOPS {
+            let me = wiring.router(self, router);
+            let chip = wiring.chip_of(router);
+            let output = match step(&me.registers, destination) {
+                Step::Down(port) => port.ok_or(RouteFailure::NoDownPort(router))?,
+                Step::Up(..) if wiring.kind(chip, input) == Some(PortKind::Up) => {
+                    return Err(RouteFailure::NotDown(router));
+                }
+                Step::Up(_, ports) => choose(ports),
+                Step::Nowhere => return Err(RouteFailure::NoEntry(router)),
+            };
+            if !me.registers.exit_mask.contains(output) {
+                return Err(RouteFailure::Exit(router, output));
+            }
+            hops.push(Hop {
+                router,
+                input,
+                output,
+            });
+            match wiring.neighbour(chip, output) {
+                None => return Err(RouteFailure::NoLink(router, output)),
+                Some(Neighbour::Router(next, port)) => (router, input) = (next, port),
+                Some(Neighbour::Processor(p)) => {
+                    let arrived = self.processors[p as usize].number == destination;
+                    let wrong = RouteFailure::WrongProcessor(router, output, p);
+                    return if arrived { Ok(hops) } else { Err(wrong) };
+                }
+            }
+        }
+        Err(RouteFailure::Loop)
+    }
+
+    /// The name of a router's port as links write it, `CHIP:PORT`.
+    pub(super) fn port_name(&self, wiring: &ClosWiring, router: u32, port: u8) -> String {
+        self.end_name(End::chip(wiring.chip_of(router), port))
+    }
+}

@@ -1,0 +1,346 @@
+//! Where the boxes of a drawing stand and where the lines meet them.
+
+use std::collections::BTreeMap;
+
+use super::{Bundle, Shape, bundles};
+use crate::route::registers::PortKind;
+use crate::topology::model::FoldedClos;
+use crate::topology::wiring::ClosWiring;
+
+/// Processors above which those of a subtree are drawn as one box.
+const MOST_PROCESSORS: usize = 36;
+/// Width of a letter of the port labels, in pixels.
+const LETTER: f64 = 5.6;
+/// Room between two port labels.
+const LABEL_GAP: f64 = 7.0;
+/// A side of a router with more than this to write has no port labels.
+const MOST_LABEL_WIDTH: f64 = 460.0;
+const GAP: f64 = 26.0;
+const MARGIN: f64 = 40.0;
+pub(super) const ROUTER_HEIGHT: f64 = 66.0;
+pub(super) const PROCESSOR_HEIGHT: f64 = 38.0;
+/// Distance of rows in a narrow drawing, and what it grows to in a wide one.
+const ROW_DISTANCE: (f64, f64) = (170.0, 460.0);
+/// Room for the title.
+const TITLE: f64 = 100.0;
+/// Room for the legend.
+const LEAST_WIDTH: f64 = 640.0;
+const HIGHEST_ARCH: f64 = 300.0;
+
+/// A box.
+#[derive(Clone, Debug)]
+pub(super) struct Frame {
+    pub(super) shape: Shape,
+    /// Left edge.
+    pub(super) x: f64,
+    /// Upper edge.
+    pub(super) y: f64,
+    pub(super) width: f64,
+    pub(super) height: f64,
+    /// Whether port labels are written along the upper and the lower edge.
+    pub(super) labels: [bool; 2],
+}
+
+impl Frame {
+    pub(super) fn middle(&self) -> f64 {
+        self.x + self.width / 2.0
+    }
+}
+
+/// Where a bundle meets a box, and what is written there.
+#[derive(Clone, Debug)]
+pub(super) struct Joint {
+    pub(super) x: f64,
+    pub(super) y: f64,
+    pub(super) label: String,
+}
+
+/// A bundle with its two ends.
+#[derive(Clone, Debug)]
+pub(super) struct Line {
+    pub(super) bundle: Bundle,
+    pub(super) a: Joint,
+    pub(super) b: Joint,
+    /// Height of a sidelink's arch over its ends.
+    pub(super) rise: f64,
+}
+
+/// A drawing without colours.
+#[derive(Clone, Debug)]
+pub(super) struct Layout {
+    pub(super) frames: Vec<Frame>,
+    pub(super) lines: Vec<Line>,
+    pub(super) width: f64,
+    pub(super) height: f64,
+}
+
+/// Which edge of which box an end of a line meets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Edge {
+    Upper,
+    Lower,
+}
+
+/// The boxes in rows: processors lowest, then routers by rank.
+fn rows(topology: &FoldedClos, wiring: &ClosWiring) -> Vec<Vec<Shape>> {
+    let grouped = topology.processors.len() > MOST_PROCESSORS;
+    let lowest: Vec<Shape> = if grouped {
+        let mut groups: Vec<u16> = topology
+            .routers()
+            .filter(|(_, r)| r.rank == 1)
+            .map(|(_, r)| r.subtree.location)
+            .collect();
+        groups.sort_unstable();
+        groups.dedup();
+        groups.into_iter().map(Shape::Group).collect()
+    } else {
+        let mut order: Vec<u32> = (0..topology.processors.len() as u32).collect();
+        order.sort_by_key(|&p| topology.processors[p as usize].number);
+        order.into_iter().map(Shape::Processor).collect()
+    };
+    let mut rows = vec![lowest];
+    for rank in 1..=3 {
+        let mut row: Vec<u32> = (0..wiring.router_count() as u32)
+            .filter(|&r| wiring.router(topology, r).rank == rank)
+            .collect();
+        row.sort_by_key(|&r| {
+            let router = wiring.router(topology, r);
+            (router.subtree.location, router.slice, r)
+        });
+        if !row.is_empty() {
+            rows.push(row.into_iter().map(Shape::Router).collect());
+        }
+    }
+    rows
+}
+
+/// How high above its row each sidelink's arch rises: the further it reaches, the higher.
+fn arches(bundles: &[Bundle], rows: &[Vec<Shape>]) -> BTreeMap<(Shape, Shape), f64> {
+    let column: BTreeMap<Shape, usize> = rows
+        .iter()
+        .flat_map(|row| row.iter().enumerate().map(|(i, &shape)| (shape, i)))
+        .collect();
+    let reach = |bundle: &Bundle| Some(column.get(&bundle.a)?.abs_diff(*column.get(&bundle.b)?));
+    let side = bundles
+        .iter()
+        .filter(|bundle| bundle.kind == PortKind::Side);
+    let reaches: Vec<((Shape, Shape), usize)> = side
+        .filter_map(|bundle| Some(((bundle.a, bundle.b), reach(bundle)?)))
+        .collect();
+    let furthest = reaches.iter().map(|(_, reach)| *reach).max().unwrap_or(1) as f64;
+    let step = (HIGHEST_ARCH / furthest).min(30.0);
+    reaches
+        .into_iter()
+        .map(|(ends, reach)| (ends, 26.0 + step * reach as f64))
+        .collect()
+}
+
+/// Boxes of the widest row.
+pub(super) fn widest(topology: &FoldedClos) -> usize {
+    rows(topology, &ClosWiring::new(topology))
+        .iter()
+        .map(Vec::len)
+        .max()
+        .unwrap_or(0)
+}
+
+/// Ends of lines at each edge of each box: (line, end).
+type Ends = BTreeMap<(Shape, Edge), Vec<(usize, bool)>>;
+
+fn ends(bundles: &[Bundle]) -> Ends {
+    let mut ends: Ends = BTreeMap::new();
+    for (i, bundle) in bundles.iter().enumerate() {
+        let at_b = if bundle.kind == PortKind::Side {
+            Edge::Upper
+        } else {
+            Edge::Lower
+        };
+        ends.entry((bundle.a, Edge::Upper))
+            .or_default()
+            .push((i, false));
+        ends.entry((bundle.b, at_b)).or_default().push((i, true));
+    }
+    ends
+}
+
+fn label(bundle: &Bundle, at_b: bool) -> String {
+    let (shape, ports) = if at_b {
+        (bundle.b, bundle.ports_b)
+    } else {
+        (bundle.a, bundle.ports_a)
+    };
+    match shape {
+        Shape::Router(_) => ports.to_string().replace(", ", ","),
+        Shape::Processor(_) | Shape::Group(_) => String::new(),
+    }
+}
+
+fn label_width(bundle: &Bundle, at_b: bool) -> f64 {
+    label(bundle, at_b).len() as f64 * LETTER + LABEL_GAP
+}
+
+pub(super) fn layout(topology: &FoldedClos, wiring: &ClosWiring) -> Layout {
+    let grouped = topology.processors.len() > MOST_PROCESSORS;
+    let bundles = bundles(topology, wiring, grouped);
+    let ends = ends(&bundles);
+    let rows = rows(topology, wiring);
+    let mut frames: Vec<Frame> = Vec::new();
+    let mut row_starts = Vec::new();
+    for row in &rows {
+        row_starts.push(frames.len());
+        frames.extend(
+            row.iter()
+                .map(|&shape| frame(topology, wiring, &bundles, &ends, shape)),
+        );
+    }
+    row_starts.push(frames.len());
+    let arches = arches(&bundles, &rows);
+    let top = TITLE + arches.values().copied().fold(0.0, f64::max);
+    let row_width = |row: &[Frame]| row.iter().map(|f| f.width + GAP).sum::<f64>() - GAP;
+    let inner = row_starts
+        .windows(2)
+        .map(|w| row_width(&frames[w[0]..w[1]]))
+        .fold(LEAST_WIDTH, f64::max);
+    // Lines that cross a wide drawing need height to stay apart; the lowest ones do not cross.
+    let upper = (inner / 9.0).clamp(ROW_DISTANCE.0, ROW_DISTANCE.1);
+    let above_lowest = |r: usize| {
+        let lowest = if topology.slices == 1 {
+            ROW_DISTANCE.0
+        } else {
+            upper
+        };
+        if r == 0 {
+            0.0
+        } else {
+            lowest + upper * (r - 1) as f64
+        }
+    };
+    let lowest_y = top + above_lowest(rows.len() - 1);
+    for (r, window) in row_starts.windows(2).enumerate() {
+        let row = &mut frames[window[0]..window[1]];
+        // Rows narrower than the drawing are spread over it.
+        let spare = (inner - row_width(row)) / row.len() as f64;
+        let mut x = MARGIN + spare / 2.0;
+        let y = lowest_y - above_lowest(r);
+        for frame in row {
+            frame.x = x;
+            frame.y = y;
+            x += frame.width + GAP + spare;
+        }
+    }
+    let lines = lines(bundles, &ends, &frames, &arches);
+    let height = lowest_y + PROCESSOR_HEIGHT + 70.0;
+    Layout {
+        frames,
+        lines,
+        width: inner + 2.0 * MARGIN,
+        height,
+    }
+}
+
+fn frame(
+    topology: &FoldedClos,
+    wiring: &ClosWiring,
+    bundles: &[Bundle],
+    ends: &Ends,
+    shape: Shape,
+) -> Frame {
+    let mut labels = [true; 2];
+    let (name, least, height) = match shape {
+        Shape::Processor(p) => (
+            topology.processors[p as usize].name.len(),
+            52.0,
+            PROCESSOR_HEIGHT,
+        ),
+        Shape::Group(_) => (14, 96.0, PROCESSOR_HEIGHT),
+        Shape::Router(r) => (wiring.router(topology, r).name.len(), 92.0, ROUTER_HEIGHT),
+    };
+    let mut width = f64::max(least, name as f64 * 8.0 + 16.0);
+    for (slot, edge) in [(0, Edge::Upper), (1, Edge::Lower)] {
+        let here = ends.get(&(shape, edge)).map_or(&[][..], Vec::as_slice);
+        let wanted: f64 = here
+            .iter()
+            .map(|&(i, at_b)| label_width(&bundles[i], at_b))
+            .sum();
+        if wanted > MOST_LABEL_WIDTH {
+            labels[slot] = false;
+        } else {
+            width = width.max(wanted + 12.0);
+        }
+    }
+    Frame {
+        shape,
+        x: 0.0,
+        y: 0.0,
+        width,
+        height,
+        labels,
+    }
+}
+
+fn lines(
+    bundles: Vec<Bundle>,
+    ends: &Ends,
+    frames: &[Frame],
+    arches: &BTreeMap<(Shape, Shape), f64>,
+) -> Vec<Line> {
+    let at: BTreeMap<Shape, &Frame> = frames.iter().map(|frame| (frame.shape, frame)).collect();
+    let mut joints: BTreeMap<(usize, bool), Joint> = BTreeMap::new();
+    for (&(shape, edge), here) in ends {
+        let Some(frame) = at.get(&shape) else {
+            continue;
+        };
+        let (y, slot) = match edge {
+            Edge::Upper => (frame.y, 0),
+            Edge::Lower => (frame.y + frame.height, 1),
+        };
+        // In the order of where they go, so that lines of one edge do not cross. Arches are
+        // nested: the one that reaches furthest starts furthest from where it goes.
+        let mut here = here.clone();
+        let far = |&(i, at_b): &(usize, bool)| {
+            let bundle = &bundles[i];
+            at.get(if at_b { &bundle.a } else { &bundle.b })
+                .map_or(0.0, |f| f.middle())
+        };
+        here.sort_by(|x, y| match (bundles[x.0].kind, bundles[y.0].kind) {
+            (PortKind::Side, PortKind::Side) => {
+                let rightwards = |end| far(end) > frame.middle();
+                let nested = far(y).total_cmp(&far(x));
+                rightwards(x).cmp(&rightwards(y)).then(nested)
+            }
+            _ => far(x).total_cmp(&far(y)),
+        });
+        let width = |&(i, at_b): &(usize, bool)| match frame.labels[slot] {
+            true => label_width(&bundles[i], at_b),
+            false => 1.0,
+        };
+        let widths: Vec<f64> = here.iter().map(width).collect();
+        let scale = (frame.width - 12.0) / widths.iter().sum::<f64>();
+        let mut x = frame.x + 6.0;
+        for (&(i, at_b), width) in here.iter().zip(&widths) {
+            let label = if frame.labels[slot] {
+                label(&bundles[i], at_b)
+            } else {
+                String::new()
+            };
+            joints.insert(
+                (i, at_b),
+                Joint {
+                    x: x + width * scale / 2.0,
+                    y,
+                    label,
+                },
+            );
+            x += width * scale;
+        }
+    }
+    bundles
+        .into_iter()
+        .enumerate()
+        .filter_map(|(i, bundle)| {
+            let (a, b) = (joints.remove(&(i, false))?, joints.remove(&(i, true))?);
+            let rise = arches.get(&(bundle.a, bundle.b)).copied().unwrap_or(0.0);
+            Some(Line { bundle, a, b, rise })
+        })
+        .collect()
+}

@@ -1,0 +1,278 @@
+//! The 32 units of a processor shell, as a processor and its router see them (paper, section 6).
+
+use super::message::{Message, UNITS, UnitNumber};
+use super::unit::{BarrierUnit, Notified, Operation, OperationError, State};
+
+phitwire::counters! {
+    /// What a processor shell counts of barriers and eurekas.
+    pub struct ShellCounters {
+        /// Barriers that were done.
+        barriers,
+        /// Eurekas that were told, one per barrier at most.
+        eurekas,
+        /// Messages sent to the router.
+        sent,
+        /// Operations refused.
+        refused,
+        /// Messages of the router that did not fit the state of their unit.
+        unexpected,
+        /// Units that were reset while they were at work.
+        reset_at_work,
+    }
+}
+
+/// The units of a processor.
+///
+/// Call order: [`grant`](Self::grant) units, then [`operate`](Self::operate) for the processor,
+/// [`receive`](Self::receive) for what the router sends, and [`next_message`](Self::next_message) while
+/// [`has_pending`](Self::has_pending) and the way to the router is free.
+#[derive(Clone, Debug, Default)]
+pub struct BarrierShell {
+    units: [BarrierUnit; UNITS],
+    /// Units that the processor may use.
+    granted: u32,
+    /// Units whose completion interrupts the processor.
+    interrupting: u32,
+    /// Units with an interrupt that was not taken.
+    interrupts: u32,
+    /// Units with something to send.
+    pending: u32,
+    /// The unit after the one served last.
+    turn: u8,
+    counters: ShellCounters,
+}
+
+impl BarrierShell {
+    /// A shell whose units nobody may use.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Gives the processor access to a unit, or takes it away, which resets the unit
+    /// ([`reset`](Self::reset)). In the machine virtual memory does that.
+    pub fn grant(&mut self, unit: UnitNumber, access: bool) {
+        if access {
+            self.granted |= unit.bit();
+        } else {
+            self.granted &= !unit.bit();
+            self.reset(unit);
+        }
+    }
+
+    /// Whether a barrier done, or a eureka that takes the unit from S_BAR to S_EUR, interrupts the
+    /// processor: "detected via polling or can optionally interrupt the leaf processors".
+    pub fn set_interrupting(&mut self, unit: UnitNumber, interrupting: bool) {
+        self.interrupting &= !unit.bit();
+        self.interrupting |= u32::from(interrupting) << unit.index();
+    }
+
+    /// Whether the processor has access to a unit.
+    #[inline]
+    pub const fn has_access(&self, unit: UnitNumber) -> bool {
+        self.granted & unit.bit() != 0
+    }
+
+    /// Whether a unit has an interrupt that was not taken.
+    #[inline]
+    pub const fn has_interrupt(&self, unit: UnitNumber) -> bool {
+        self.interrupts & unit.bit() != 0
+    }
+
+    /// A unit, to read its state and what it has counted.
+    #[inline]
+    pub const fn unit(&self, unit: UnitNumber) -> &BarrierUnit {
+        &self.units[unit.index()]
+    }
+
+    /// The state of a unit.
+    #[inline]
+    pub const fn state(&self, unit: UnitNumber) -> State {
+        self.unit(unit).state()
+    }
+
+    /// Carries out an operation.
+    ///
+    /// # Errors
+    /// If the processor has no access to the unit, or it is armed. Nothing changes then.
+    pub fn operate(
+        &mut self,
+        unit: UnitNumber,
+        operation: Operation,
+    ) -> Result<(), OperationError> {
+        let done = if self.granted & unit.bit() == 0 {
+            Err(OperationError::NoAccess)
+        } else {
+            self.units[unit.index()].operate(operation)
+        };
+        self.counters.refused += u64::from(done.is_err());
+        self.settle(unit);
+        done
+    }
+
+    /// Takes a message from the router. A unit without access takes none.
+    pub fn receive(&mut self, message: Message) -> Notified {
+        let unit = message.unit;
+        let notified = if self.granted & unit.bit() == 0 {
+            Notified::Unexpected
+        } else {
+            self.units[unit.index()].notify(message.kind)
+        };
+        let counters = &mut self.counters;
+        match notified {
+            Notified::BarrierDone => counters.barriers += 1,
+            Notified::EurekaSeen | Notified::EurekaKnown => counters.eurekas += 1,
+            Notified::Unexpected => counters.unexpected += 1,
+        }
+        if matches!(notified, Notified::BarrierDone | Notified::EurekaSeen) {
+            self.interrupts |= self.interrupting & unit.bit();
+        }
+        notified
+    }
+
+    /// Whether anything is to be sent to the router.
+    #[inline]
+    pub const fn has_pending(&self) -> bool {
+        self.pending != 0
+    }
+
+    /// Takes the next message for the router: units in turn, those of one unit in order.
+    #[inline]
+    pub fn next_message(&mut self) -> Option<Message> {
+        let unit = UnitNumber::next_of(self.pending, self.turn)?;
+        self.turn = (unit.index() + 1) as u8 % UNITS as u8;
+        let kind = self.units[unit.index()].next_kind()?;
+        self.settle(unit);
+        self.counters.sent += 1;
+        Some(Message { kind, unit })
+    }
+
+    /// Takes the interrupts: the units that had one since the last time, one bit each.
+    #[inline]
+    pub const fn take_interrupts(&mut self) -> u32 {
+        core::mem::replace(&mut self.interrupts, 0)
+    }
+
+    /// Puts a unit back into S_BAR with nothing to send, as before a tree is configured anew.
+    pub fn reset(&mut self, unit: UnitNumber) {
+        self.counters.reset_at_work += u64::from(!self.unit(unit).is_idle());
+        self.units[unit.index()].reset();
+        self.interrupts &= !unit.bit();
+        self.settle(unit);
+    }
+
+    /// What has been counted.
+    pub const fn counters(&self) -> &ShellCounters {
+        &self.counters
+    }
+
+    fn settle(&mut self, unit: UnitNumber) {
+        let pending = self.units[unit.index()].has_pending();
+        self.pending &= !unit.bit();
+        self.pending |= u32::from(pending) << unit.index();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::message::Kind;
+    use super::*;
+    use phitwire::rng::Rng;
+
+    fn unit(number: u8) -> UnitNumber {
+        UnitNumber::new(number).expect("a unit")
+    }
+
+    #[test]
+    fn units_that_were_not_granted_do_nothing() {
+        let mut shell = BarrierShell::new();
+        let refused = shell.operate(unit(4), Operation::Bar);
+        assert_eq!(refused, Err(OperationError::NoAccess));
+        let done = Message {
+            kind: Kind::EurekaDone,
+            unit: unit(4),
+        };
+        assert_eq!(shell.receive(done), Notified::Unexpected);
+        assert_eq!(shell.state(unit(4)), State::Bar);
+        assert_eq!(shell.next_message(), None);
+        assert_eq!(
+            (shell.counters().refused, shell.counters().unexpected),
+            (1, 1)
+        );
+    }
+
+    #[test]
+    fn units_take_turns_and_interrupt_if_asked_to() {
+        let mut shell = BarrierShell::new();
+        for number in [0, 9, 31] {
+            shell.grant(unit(number), true);
+            let operation = if number == 9 {
+                Operation::EurB
+            } else {
+                Operation::Bar
+            };
+            assert_eq!(shell.operate(unit(number), operation), Ok(()));
+        }
+        assert_eq!(
+            shell.operate(unit(9), Operation::Bar),
+            Err(OperationError::Armed)
+        );
+        shell.set_interrupting(unit(9), true);
+        let sent: Vec<_> = core::iter::from_fn(|| shell.next_message()).collect();
+        let sent: Vec<_> = sent.iter().map(|m| (m.unit.index(), m.kind)).collect();
+        let arrive = Kind::Arrive;
+        assert_eq!(
+            sent,
+            [(0, arrive), (9, Kind::Eureka), (31, arrive), (9, arrive)]
+        );
+        for number in [0, 9] {
+            let done = Message {
+                kind: Kind::BarrierDone,
+                unit: unit(number),
+            };
+            assert_eq!(shell.receive(done), Notified::BarrierDone);
+        }
+        assert_eq!(
+            (shell.take_interrupts(), shell.take_interrupts()),
+            (1 << 9, 0)
+        );
+        assert_eq!(shell.unit(unit(9)).barriers(), 1);
+        shell.grant(unit(31), false);
+        assert_eq!(shell.counters().reset_at_work, 1);
+        assert_eq!(shell.state(unit(31)), State::Bar);
+    }
+    /// Whatever the router sends and the processor does, a unit sends what figure 6 lets it.
+    #[test]
+    fn no_message_does_harm() {
+        let mut rng = Rng::new(11, 0);
+        let mut shell = BarrierShell::new();
+        let mut last = [None; UNITS];
+        for _ in 0..50_000 {
+            let number = unit(rng.below(4) as u8 * 10);
+            match rng.below(8) {
+                0 => shell.grant(number, rng.below(20) > 0),
+                1..4 => {
+                    let kind = Kind::ALL[rng.below(4) as usize];
+                    let notified = shell.receive(Message { kind, unit: number });
+                    if notified == Notified::BarrierDone {
+                        assert_eq!(last[number.index()], Some(Kind::Arrive));
+                    }
+                }
+                4..6 => {
+                    let operations = [Operation::Bar, Operation::Eur, Operation::EurB];
+                    let armed = shell.state(number) == State::Arm;
+                    let done = shell.operate(number, operations[rng.below(3) as usize]);
+                    assert!(done.is_err() || !armed);
+                }
+                _ => {
+                    let pending = shell.has_pending();
+                    let sent = shell.next_message();
+                    assert_eq!(sent.is_some(), pending);
+                    if let Some(sent) = sent {
+                        last[sent.unit.index()] = Some(sent.kind);
+                    }
+                }
+            }
+        }
+        assert!(shell.counters().barriers > 100, "{:?}", shell.counters());
+    }
+}

@@ -1,0 +1,342 @@
+//! Spanning trees for sets of processors.
+//!
+//! "This register allows the node to be configured as an internal node in the BSU's logical
+//! spanning tree" (paper, section 6); which trees the machine's software chose is not said. These
+//! are breadth-first trees from a root that is a centre of the participants: no tree over the same
+//! links has a smaller height, and the height is what a barrier costs. No order of directions has to
+//! be kept, since messages of barriers wait for nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use thiserror::Error;
+
+use super::tree::{Port, PortSet, TreeRegister};
+use crate::route::Direction;
+
+/// No node.
+const NONE: u32 = u32::MAX;
+
+/// Why there is no tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum SpanningError {
+    /// Nobody takes part.
+    #[error("a barrier without participants")]
+    NoParticipants,
+    /// There is no way between two nodes of the tree.
+    #[error("no working links lead from node {from} to participant {to}")]
+    NotConnected {
+        /// The root, or the first participant.
+        from: u32,
+        /// The first participant out of reach.
+        to: u32,
+    },
+}
+
+/// Why registers are no tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum TreeFault {
+    /// Every router has a parent, or none uses the unit.
+    #[error("no root")]
+    NoRoot,
+    /// Two routers have no parent.
+    #[error("both node {0} and node {1} are roots")]
+    TwoRoots(u32, u32),
+    /// There is no node in that direction, or this one is not its parent.
+    #[error("node {node} has a child in {direction} that does not take it for its parent")]
+    Child {
+        /// The parent.
+        node: u32,
+        /// The way to the child.
+        direction: Direction,
+    },
+    /// There is no node in that direction, or this one is not its child.
+    #[error("node {node} has a parent in {direction} that does not take it for its child")]
+    Parent {
+        /// The child.
+        node: u32,
+        /// The way to the parent.
+        direction: Direction,
+    },
+    /// Its parents lead in a circle.
+    #[error("no way leads from the root to node {0}")]
+    Loop(u32),
+}
+
+/// The node behind a link that works both ways, as messages of barriers need it.
+fn behind(
+    neighbour: &impl Fn(u32, Direction) -> Option<u32>,
+    node: u32,
+    direction: Direction,
+) -> Option<u32> {
+    let other = neighbour(node, direction)?;
+    let back = neighbour(other, direction.opposite()) == Some(node);
+    (back && other != node).then_some(other)
+}
+
+/// The nodes that can be reached from one, numbered as they are found.
+struct Component {
+    nodes: Vec<u32>,
+    numbers: BTreeMap<u32, u32>,
+    /// The node behind each link, or [`NONE`].
+    links: Vec<[u32; 6]>,
+}
+
+impl Component {
+    fn explore(start: u32, neighbour: &impl Fn(u32, Direction) -> Option<u32>) -> Self {
+        let mut nodes = vec![start];
+        let mut numbers = BTreeMap::from([(start, 0)]);
+        let mut links = Vec::new();
+        while let Some(&node) = nodes.get(links.len()) {
+            links.push(Direction::ALL.map(|direction| {
+                let Some(other) = behind(neighbour, node, direction) else {
+                    return NONE;
+                };
+                *numbers.entry(other).or_insert_with(|| {
+                    nodes.push(other);
+                    nodes.len() as u32 - 1
+                })
+            }));
+        }
+        Self {
+            nodes,
+            numbers,
+            links,
+        }
+    }
+
+    /// Hops from `start` to every node, and the nodes in the order of their distance.
+    fn distances(&self, start: u32) -> (Vec<u32>, Vec<u32>) {
+        let mut hops = vec![NONE; self.nodes.len()];
+        hops[start as usize] = 0;
+        let mut order = vec![start];
+        let mut next = 0;
+        while let Some(&node) = order.get(next) {
+            next += 1;
+            for &other in &self.links[node as usize] {
+                if other != NONE && hops[other as usize] == NONE {
+                    hops[other as usize] = hops[node as usize] + 1;
+                    order.push(other);
+                }
+            }
+        }
+        (hops, order)
+    }
+
+    /// The participants by their numbers here.
+    fn participants(&self, participants: &BTreeSet<u32>) -> Result<Vec<u32>, SpanningError> {
+        let number = |&to| {
+            let from = self.nodes[0];
+            let number = self.numbers.get(&to).copied();
+            number.ok_or(SpanningError::NotConnected { from, to })
+        };
+        participants.iter().map(number).collect()
+    }
+
+    /// The node whose farthest participant is nearest; of several a participant, and of these the
+    /// one with the lowest name.
+    fn centre(&self, participants: &[u32]) -> u32 {
+        let mut farthest = vec![0; self.nodes.len()];
+        let mut outside = vec![true; self.nodes.len()];
+        for &participant in participants {
+            outside[participant as usize] = false;
+            let (hops, _) = self.distances(participant);
+            for (farthest, hops) in farthest.iter_mut().zip(hops) {
+                *farthest = hops.max(*farthest);
+            }
+        }
+        let rank = |&node: &u32| {
+            let at = node as usize;
+            (farthest[at], outside[at], self.nodes[at])
+        };
+        let nodes = 0..self.nodes.len() as u32;
+        nodes.min_by_key(rank).expect("a component has its start")
+    }
+}
+
+/// A tree: the registers of the routers that have a place in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpanningTree {
+    root: u32,
+    height: u32,
+    registers: BTreeMap<u32, TreeRegister>,
+}
+
+impl SpanningTree {
+    /// A tree of the smallest height for the processors of `participants`; one that is named twice
+    /// counts once. `neighbour` gives the node behind a link that works; links that do not lead
+    /// back in the opposite direction are not used.
+    ///
+    /// Takes time in proportion to participants times nodes: tenths of a second for all of 2,048.
+    ///
+    /// # Errors
+    /// If there is no participant, or no way between them.
+    pub fn build(
+        participants: &[u32],
+        neighbour: impl Fn(u32, Direction) -> Option<u32>,
+    ) -> Result<Self, SpanningError> {
+        let participants: BTreeSet<u32> = participants.iter().copied().collect();
+        let &first = participants.first().ok_or(SpanningError::NoParticipants)?;
+        let component = Component::explore(first, &neighbour);
+        let participants = component.participants(&participants)?;
+        let root = component.centre(&participants);
+        Ok(Self::grow(&component, root, &participants))
+    }
+
+    /// The same from a given root, which need not take part: to spread the roots of several units.
+    ///
+    /// # Errors
+    /// If there is no participant, or no way to one from the root.
+    pub fn build_from(
+        root: u32,
+        participants: &[u32],
+        neighbour: impl Fn(u32, Direction) -> Option<u32>,
+    ) -> Result<Self, SpanningError> {
+        let participants: BTreeSet<u32> = participants.iter().copied().collect();
+        if participants.is_empty() {
+            return Err(SpanningError::NoParticipants);
+        }
+        let component = Component::explore(root, &neighbour);
+        let participants = component.participants(&participants)?;
+        Ok(Self::grow(&component, 0, &participants))
+    }
+
+    /// The breadth-first tree from `root`, without what no participant needs.
+    fn grow(component: &Component, root: u32, participants: &[u32]) -> Self {
+        let (hops, order) = component.distances(root);
+        let mut children = vec![PortSet::EMPTY; component.nodes.len()];
+        let mut parents = vec![None; component.nodes.len()];
+        for &participant in participants {
+            children[participant as usize].insert(Port::Local);
+        }
+        // From the farthest nodes on, so that all children of a node have found it when its own
+        // turn comes. Of several parents one is taken that is in the tree already.
+        for &node in order[1..].iter().rev() {
+            let at = node as usize;
+            if children[at].is_empty() {
+                continue;
+            }
+            let nearer = |direction: &Direction| {
+                let other = component.links[at][direction.index()];
+                other != NONE && hops[other as usize] + 1 == hops[at]
+            };
+            let is_outside = |direction: &Direction| {
+                children[component.links[at][direction.index()] as usize].is_empty()
+            };
+            let ways = Direction::ALL.into_iter().filter(nearer);
+            let way = ways
+                .min_by_key(is_outside)
+                .expect("the way it was found by");
+            parents[at] = Some(way);
+            let parent = component.links[at][way.index()] as usize;
+            children[parent].insert(Port::Link(way.opposite()));
+        }
+        let register = |at: usize| {
+            let register = TreeRegister::new(children[at], parents[at]);
+            register.expect("a parent is nearer to the root than its children")
+        };
+        let used = (0..component.nodes.len()).filter(|&at| !children[at].is_empty());
+        let farthest = participants.iter().map(|&node| hops[node as usize]).max();
+        Self {
+            root: component.nodes[root as usize],
+            height: farthest.unwrap_or(0),
+            registers: used.map(|at| (component.nodes[at], register(at))).collect(),
+        }
+    }
+
+    /// The root.
+    pub const fn root(&self) -> u32 {
+        self.root
+    }
+
+    /// Hops from the root to the farthest participant.
+    pub const fn height(&self) -> u32 {
+        self.height
+    }
+
+    /// Links of the tree. A barrier, like a eureka whose repeats are not counted, sends a message
+    /// up and one down each of them at most.
+    pub fn links(&self) -> usize {
+        self.registers.len() - 1
+    }
+
+    /// The register of a router: [`TreeRegister::UNUSED`] if it has no place in the tree.
+    pub fn register(&self, node: u32) -> TreeRegister {
+        self.registers.get(&node).copied().unwrap_or_default()
+    }
+
+    /// The routers with a place in the tree, by their numbers, and their registers.
+    pub fn registers(&self) -> impl Iterator<Item = (u32, TreeRegister)> {
+        self.registers
+            .iter()
+            .map(|(&node, &register)| (node, register))
+    }
+}
+
+/// Checks that registers of one unit are a tree; gives its root and its height. Nodes that are not
+/// named do not use the unit.
+///
+/// # Errors
+/// The first fault.
+pub fn check(
+    registers: impl IntoIterator<Item = (u32, TreeRegister)>,
+    neighbour: impl Fn(u32, Direction) -> Option<u32>,
+) -> Result<(u32, u32), TreeFault> {
+    let used = registers
+        .into_iter()
+        .filter(|(_, register)| register.is_used());
+    let registers: BTreeMap<u32, TreeRegister> = used.collect();
+    let mut roots = registers
+        .iter()
+        .filter(|(_, register)| register.parent().is_none());
+    let (&root, _) = roots.next().ok_or(TreeFault::NoRoot)?;
+    if let Some((&other, _)) = roots.next() {
+        return Err(TreeFault::TwoRoots(root, other));
+    }
+    for (&node, register) in &registers {
+        let beyond = |direction| {
+            let other = behind(&neighbour, node, direction)?;
+            registers.get(&other)
+        };
+        for direction in links(register) {
+            let parent = beyond(direction).and_then(|child| child.parent());
+            if parent != Some(direction.opposite()) {
+                return Err(TreeFault::Child { node, direction });
+            }
+        }
+        if let Some(direction) = register.parent() {
+            let own = Port::Link(direction.opposite());
+            if !beyond(direction).is_some_and(|parent| parent.children().contains(own)) {
+                return Err(TreeFault::Parent { node, direction });
+            }
+        }
+    }
+    let mut reached = BTreeSet::from([root]);
+    let mut level = vec![root];
+    let mut height = 0;
+    loop {
+        let ways = |&node: &u32| links(&registers[&node]).map(move |way| (node, way));
+        let below = |(node, way)| behind(&neighbour, node, way);
+        level = level.iter().flat_map(ways).filter_map(below).collect();
+        if level.is_empty() {
+            break;
+        }
+        height += 1;
+        reached.extend(&level);
+    }
+    match registers.keys().find(|node| !reached.contains(node)) {
+        Some(&node) => Err(TreeFault::Loop(node)),
+        None => Ok((root, height)),
+    }
+}
+
+/// The directions in which a router has children.
+fn links(register: &TreeRegister) -> impl Iterator<Item = Direction> + use<> {
+    register.children().iter().filter_map(|port| match port {
+        Port::Link(direction) => Some(direction),
+        Port::Local => None,
+    })
+}
+
+#[cfg(test)]
+#[path = "tests/spanning.rs"]
+mod tests;

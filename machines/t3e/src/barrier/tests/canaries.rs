@@ -1,0 +1,181 @@
+//! What the checkers of a network see when something goes wrong.
+
+use super::network::{Network, Options, Report, Sabotage, Violation};
+use super::plan::{Plan, Role};
+use super::torus::Torus;
+use crate::barrier::{Ignored, Kind};
+use crate::route::Direction;
+
+/// A line of four nodes with its root at node 1: 3 - 2 - 1 - 0.
+fn run(plan: Plan, change: impl Fn(&mut Options)) -> Result<Report, Violation> {
+    let mut torus = Torus::new([4, 1, 1]);
+    torus.break_link(3, Direction::PlusX);
+    let mut options = Options::new(0);
+    change(&mut options);
+    let network = Network::new(torus, vec![plan], options);
+    assert_eq!((network.tree(0).root(), network.tree(0).height()), (1, 2));
+    network.run()
+}
+
+fn line(
+    roles: [Role; 4],
+    rounds: usize,
+    change: impl Fn(&mut Options),
+) -> Result<Report, Violation> {
+    run(Plan::always(&NODES, &roles, rounds), change)
+}
+
+const NODES: [u32; 4] = [0, 1, 2, 3];
+const BARRIER: [Role; 4] = [Role::Join; 4];
+const EUREKA: [Role; 4] = [Role::Watch, Role::Watch, Role::Watch, Role::Trigger];
+
+/// With what goes wrong, and routers that end the run or only ignore.
+fn sabotaged(roles: [Role; 4], sabotage: Sabotage, strict: bool) -> Result<Report, Violation> {
+    line(roles, 3, |options| {
+        options.sabotage = Some(sabotage);
+        options.strict = strict;
+        options.skew = 40;
+    })
+}
+
+#[test]
+fn without_sabotage_nothing_is_found() {
+    for roles in [BARRIER, EUREKA] {
+        line(roles, 3, |options| options.skew = 40).expect("a clean run");
+    }
+}
+
+#[test]
+fn a_router_that_signals_one_child_too_early_is_noticed() {
+    for node in 0..4 {
+        let found = sabotaged(BARRIER, Sabotage::Hasty(node), false);
+        // A leaf has one child, and cannot be early.
+        let expected = if matches!(node, 0 | 3) {
+            None
+        } else {
+            Some(Violation::Early)
+        };
+        assert_eq!(found.err(), expected, "node {node}");
+    }
+    let found = sabotaged(BARRIER, Sabotage::Hasty(2), true);
+    assert!(found.is_err());
+}
+
+#[test]
+fn a_lost_message_is_noticed() {
+    for n in 0..9 {
+        for kind in [Kind::Arrive, Kind::BarrierDone] {
+            for lost in [Sabotage::Drop(kind, n), Sabotage::Damage(kind, n)] {
+                for strict in [false, true] {
+                    let found = sabotaged(BARRIER, lost, strict).expect_err("it is lost");
+                    let damaged = matches!(found, Violation::Fault(Ignored::Damaged(_)));
+                    let seen = strict && matches!(lost, Sabotage::Damage(..));
+                    assert!(
+                        if seen {
+                            damaged
+                        } else {
+                            found == Violation::Stuck
+                        },
+                        "{found:?}"
+                    );
+                }
+            }
+        }
+    }
+    // The only trigger, or the message that tells of it: those who watch wait for ever.
+    for kind in [Kind::Eureka, Kind::EurekaDone] {
+        let found = sabotaged(EUREKA, Sabotage::Drop(kind, 0), true);
+        assert_eq!(found, Err(Violation::Stuck));
+    }
+    // Nobody waits for it, and yet it is missed.
+    let roles = [Role::Join, Role::Join, Role::Join, Role::Trigger];
+    let found = sabotaged(roles, Sabotage::Drop(Kind::EurekaDone, 0), true);
+    assert_eq!(found, Err(Violation::Missed));
+}
+
+/// The races are harmless only as long as links keep order.
+#[test]
+fn messages_out_of_order_are_noticed() {
+    let late = |roles, kind, delay, strict, seed| {
+        line(roles, 3, |options| {
+            options.sabotage = Some(Sabotage::Delay(kind, 0, delay));
+            options.strict = strict;
+            options.seed = seed;
+            options.skew = 20 * seed;
+        })
+    };
+    // An arrival overtakes the eureka before it, which then comes while others are waited for, or
+    // when its round is over.
+    let alone = [Role::Join, Role::Join, Role::Join, Role::TriggerAndJoin];
+    let late_here = Violation::Fault(Ignored::EurekaLate);
+    let found: Vec<_> = (0..40)
+        .map(|seed| late(alone, Kind::Eureka, 8, true, seed))
+        .collect();
+    assert!(found.contains(&Err(late_here)) && found.contains(&Err(Violation::Leftover)));
+    // Another has signalled it too, so that nobody misses it; it would be one of the next round.
+    let two = [Role::Trigger, Role::Join, Role::Join, Role::Trigger];
+    let found = late(two, Kind::Eureka, 60, false, 0);
+    assert_eq!(found, Err(Violation::Leftover));
+    let found = late(alone, Kind::EurekaDone, 60, false, 0);
+    assert_eq!(found, Err(Violation::Missed));
+}
+
+fn repeated(plan: Plan, kind: Kind, n: u64, delay: u64, strict: bool) -> Violation {
+    let found = run(plan, |options| {
+        options.sabotage = Some(Sabotage::Repeat(kind, n, delay));
+        options.strict = strict;
+    });
+    found.expect_err("a message came twice")
+}
+
+#[test]
+fn a_message_that_comes_twice_is_noticed() {
+    let eurekas = || Plan::always(&NODES, &EUREKA, 3);
+    let barriers = || Plan::always(&NODES, &BARRIER, 3);
+    // Links and processors take turns: of the root's first three the last goes to its processor.
+    for n in 0..2 {
+        let twice = Violation::Fault(Ignored::EurekaDoneRepeated);
+        assert_eq!(repeated(eurekas(), Kind::EurekaDone, n, 0, true), twice);
+        let twice = Violation::Fault(Ignored::BarrierUnasked);
+        assert_eq!(repeated(barriers(), Kind::BarrierDone, n, 0, true), twice);
+        // The routers keep it from the processors, so that only the number of words betrays it.
+        let found = repeated(eurekas(), Kind::EurekaDone, n, 0, false);
+        assert_eq!(found, Violation::Messages);
+    }
+    for kind in [Kind::BarrierDone, Kind::EurekaDone] {
+        assert_eq!(repeated(eurekas(), kind, 2, 0, true), Violation::Unexpected);
+    }
+    let twice = Violation::Fault(Ignored::ArrivalRepeated);
+    assert_eq!(repeated(barriers(), Kind::Arrive, 0, 0, true), twice);
+    // In a later round it cannot be told from one of that round.
+    let mut plan = eurekas();
+    plan.rounds[1..].fill(BARRIER.to_vec());
+    assert_eq!(
+        repeated(plan, Kind::EurekaDone, 0, 20, true),
+        Violation::Phantom
+    );
+    // The first router to send an arrival is that of node 0 or node 3, and has but itself below.
+    assert_eq!(
+        repeated(barriers(), Kind::Arrive, 0, 500, true),
+        Violation::Remains
+    );
+}
+
+/// The bounds are reached, so a smaller one is exceeded.
+#[test]
+fn too_many_that_wait_are_noticed() {
+    let roles = [Role::TriggerAndJoin; 4];
+    let run = |bounds| {
+        (0..40).find_map(|seed| {
+            let found = line(roles, 20, |options| {
+                options.seed = seed;
+                options.slowness = 6;
+                options.bounds = bounds;
+            });
+            found.err()
+        })
+    };
+    assert_eq!(run([3, 2]), None);
+    assert_eq!(run([2, 2]), Some(Violation::TooMany));
+    assert_eq!(run([3, 1]), Some(Violation::TooMany));
+}

@@ -1,0 +1,233 @@
+//! How much of a pattern a torus can carry at most.
+//!
+//! All sources send alike. The link that would have to carry most then bounds the load at which each
+//! of them is served: of packets that do not adapt, all of whose ways are known, exactly; of those
+//! that do, by the [best division](Division) of them over their ways. Processors' own links are links
+//! like any other. Above the bound sources whose packets avoid such links may still send more, so
+//! that what arrives on average may be more than the bound.
+
+use super::build::{Of, destinations};
+use super::{T3e, T3eOptions};
+use crate::route::division::{Division, Ways};
+use crate::route::load::Flow;
+use crate::topology::Torus;
+use phitwire::sim::direct::config::{Config, ConfigError};
+use phitwire::sim::direct::model::CycleModel as _;
+
+/// Packets between processors for each message that a source sends, in flits.
+struct Flows {
+    /// Between routers: node, logical processor, flits.
+    between: Vec<Flow>,
+    /// The most on the link of a processor, to or from it.
+    own: f64,
+    /// Flits of a message, its reply included.
+    message: f64,
+}
+
+fn flows(topology: &Torus, config: &Config, options: &T3eOptions) -> Result<Flows, ConfigError> {
+    let traffic = &config.traffic;
+    let (numbers, to) = destinations(topology, config)?;
+    let commands = options.operation.commands(traffic.message_bytes);
+    let [request, reply] = commands.map(|command| command.flits() as f64);
+    let reply = if traffic.request_reply { reply } else { 0.0 };
+    let mut between = Vec::new();
+    let (mut sent, mut received) = (vec![0.0; numbers.len()], vec![0.0; numbers.len()]);
+    let mut add = |from: usize, to: usize, flits: f64| {
+        sent[from] += flits;
+        received[to] += flits;
+        if flits > 0.0 && from != to {
+            let node = topology.destinations()[numbers[from] as usize];
+            between.push((node, numbers[to], flits));
+        }
+    };
+    for from in 0..numbers.len() {
+        for (to, share) in to.shares(from as u64) {
+            add(from, to as usize, share * request);
+            add(to as usize, from, share * reply);
+        }
+    }
+    Ok(Flows {
+        between,
+        own: sent.into_iter().chain(received).fold(0.0, f64::max),
+        message: request + reply,
+    })
+}
+
+/// See [`CycleModel::bound`](phitwire::sim::direct::CycleModel::bound). Packets that may adapt are
+/// divided over ways of full tori only: with partial planes ways between two nodes differ in length.
+pub(super) fn bound(
+    topology: &Torus,
+    config: &Config,
+    options: &T3eOptions,
+) -> Result<Option<f64>, ConfigError> {
+    config.validate(T3e::MAX_MESSAGE_BYTES)?;
+    let Of(torus, _) = Of::new(topology, options);
+    let routes = torus.routes().map_err(|_| ConfigError::Topology)?;
+    let ways = Ways {
+        shape: torus.shape(),
+        broken: &routes.broken,
+        registers: &routes.registers,
+        tables: &routes.tables,
+    };
+    let Flows {
+        between,
+        own,
+        message,
+    } = flows(&torus, config, options)?;
+    let fullest = match torus.is_adaptive() {
+        false => ways.fixed(&between).map(|loads| loads.most()),
+        true if !torus.shape().partial().is_empty() => return Ok(None),
+        true => ways.divide(&between).map(|Division { least, .. }| least),
+    };
+    let fullest = fullest.map_err(|_| ConfigError::Topology)?.max(own);
+    Ok(Some((message / fullest).min(1.0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cycle::Operation;
+    use crate::topology::TorusSpec;
+    use phitwire::net::Describe as _;
+    use phitwire::sim::direct::Traffic;
+
+    fn torus(size: &str) -> Torus {
+        Torus::generate(&format!("t3e-{size}")).unwrap().unwrap()
+    }
+
+    fn config(pattern: &str) -> Config {
+        Config {
+            traffic: Traffic {
+                pattern: pattern.parse().unwrap(),
+                message_bytes: 64,
+                ..Traffic::default()
+            },
+            ..Config::default()
+        }
+    }
+
+    fn of(torus: &Torus, pattern: &str, adaptive: bool) -> f64 {
+        let options = T3eOptions {
+            adaptive: Some(adaptive),
+            ..T3eOptions::default()
+        };
+        bound(torus, &config(pattern), &options).unwrap().unwrap()
+    }
+
+    /// Those of the facts that were computed for this project: see `route/load.rs`, which counts them
+    /// without patterns of the simulator.
+    #[test]
+    fn deterministic_ways_have_the_bounds_that_are_known() {
+        let torus = torus("8x8x8");
+        for (pattern, most) in [
+            ("grid-transpose", 4.0),
+            ("grid-reversal", 4.0),
+            ("grid-rotation", 7.0),
+            ("grid-complement", 8.0),
+            ("grid-tornado", 3.0),
+            ("grid-opposite", 2.0),
+            ("grid-bit-reverse", 10.0),
+            ("grid-shuffle", 6.0),
+            ("uniform", 512.0 / 511.0),
+        ] {
+            let bound = of(&torus, pattern, false);
+            assert!((bound * most - 1.0).abs() < 1e-9, "{pattern} {bound}");
+        }
+        // Three quarters of the machines' Y links are beyond those of half the size.
+        let bound = of(&self::torus("8x16x8"), "uniform", false);
+        assert!((bound - 0.5 * 1023.0 / 1024.0).abs() < 1e-9, "{bound}");
+    }
+
+    #[test]
+    fn packets_that_may_adapt_can_be_divided_better() {
+        let torus = torus("8x8x8");
+        for pattern in ["grid-transpose", "grid-rotation", "grid-bit-reverse"] {
+            let [fixed, divided] = [false, true].map(|adaptive| of(&torus, pattern, adaptive));
+            assert!(divided > 1.3 * fixed, "{pattern} {divided} of {fixed}");
+        }
+        // All of these links are as full as any, or all packets have one way.
+        for pattern in ["uniform", "grid-tornado"] {
+            let [fixed, divided] = [false, true].map(|adaptive| of(&torus, pattern, adaptive));
+            assert!(
+                (divided - fixed).abs() < 1e-9,
+                "{pattern} {divided} {fixed}"
+            );
+        }
+    }
+
+    #[test]
+    fn answers_and_processors_links_count() {
+        let torus = torus("4x1x1");
+        let bound = |pattern: &str, operation, reply, bytes| {
+            let mut config = config(pattern);
+            config.traffic.message_bytes = bytes;
+            config.traffic.request_reply = reply;
+            let options = T3eOptions {
+                operation,
+                adaptive: Some(false),
+                ..T3eOptions::default()
+            };
+            super::bound(&torus, &config, &options).unwrap().unwrap()
+        };
+        // Every link has the requests of one neighbour; there is another link for their answers.
+        assert_eq!(bound("neighbour", Operation::Put, false, 64), 1.0);
+        // To the neighbour go ten flits on one link and two on the other; a processor sends both.
+        assert_eq!(bound("neighbour", Operation::Put, true, 64), 1.0);
+        // All go to one processor: three sources' requests, or its answers to them, are the limit.
+        let hot = |operation, reply| bound("hotspot:0:100", operation, reply, 64);
+        let near = |a: f64, b: f64| assert!((a - b).abs() < 1e-9, "{a} {b}");
+        near(hot(Operation::Put, false), 1.0 / 3.0);
+        // It is a source as well, of a third to each of the others, so that they answer it.
+        near(hot(Operation::Put, true), 12.0 / (3.0 * 10.0 + 2.0));
+        near(hot(Operation::Get, true), 12.0 / (3.0 * 10.0 + 2.0));
+    }
+
+    #[test]
+    fn no_division_is_better_than_the_bound() {
+        let torus = torus("4x4x4");
+        let routes = torus.routes().unwrap();
+        let ways = Ways {
+            shape: torus.shape(),
+            broken: &routes.broken,
+            registers: &routes.registers,
+            tables: &routes.tables,
+        };
+        for pattern in [
+            "grid-transpose",
+            "grid-rotation",
+            "grid-complement",
+            "uniform",
+        ] {
+            let flows = flows(&torus, &config(pattern), &T3eOptions::default()).unwrap();
+            let Division { least, found } = ways.divide(&flows.between).unwrap();
+            assert!(least <= found * (1.0 + 1e-9), "{pattern}: {least} {found}");
+            assert!(found <= 1.06 * least, "{pattern}: {least} {found}");
+            let fixed = ways.fixed(&flows.between).unwrap().most();
+            assert_eq!(
+                found < 0.95 * fixed,
+                pattern != "uniform",
+                "{pattern}: {found} of {fixed}"
+            );
+        }
+        // Between two nodes of the diagonal's sides half of a packet may go either way, no less.
+        let flows = flows(&torus, &config("grid-transpose"), &T3eOptions::default()).unwrap();
+        let Division { least, found } = ways.divide(&flows.between).unwrap();
+        assert!(least > 4.9 && found < 5.1, "{least} {found}");
+    }
+
+    #[test]
+    fn partial_planes_bound_deterministic_packets_only() {
+        let spec = TorusSpec::new("4x4x2+2x4x1".parse().unwrap());
+        let torus = spec.torus();
+        let config = config("uniform");
+        let of = |adaptive| {
+            let options = T3eOptions {
+                adaptive: Some(adaptive),
+                ..T3eOptions::default()
+            };
+            bound(&torus, &config, &options).unwrap()
+        };
+        assert!(of(false).is_some_and(|bound| bound > 0.3 && bound <= 1.0));
+        assert_eq!(of(true), None);
+    }
+}

@@ -1,0 +1,232 @@
+//! From a torus to partitions.
+
+use super::direct_router::DirectRouter;
+use super::terminal::{Format, Terminal};
+use super::{T3e, T3eOptions};
+use crate::link::FlitLinkConfig;
+use crate::router::{LINK_CYCLES, PORTS, PROCESSOR_CYCLES, T3eRouter};
+use crate::topology::Torus;
+use phitwire::chip::Grain;
+use phitwire::link::impair::Netem;
+use phitwire::net::{Network as _, NodeRef, PlanError, Profile, Runtime};
+use phitwire::sim::direct::Grid;
+use phitwire::sim::direct::build::{self, DirectLinks, Windows};
+use phitwire::sim::direct::config::{Config, ConfigError};
+use phitwire::sim::direct::encoded::build as encoded;
+use phitwire::sim::direct::encoded::network::places;
+use phitwire::sim::direct::model::{CycleModel as _, Partitioned, PortUse};
+use phitwire::sim::direct::partition::HELD_BACK;
+use phitwire::sim::direct::pattern::{Destinations, Population};
+use phitwire::sim::direct::places::{Places, kinds};
+use phitwire::sim::direct::source::{Births, Source};
+use phitwire::time::Time;
+
+type Shared = phitwire::sim::direct::shared::Shared<T3e>;
+
+/// The simulated torus (the description with the options applied) and the grain of its routers.
+pub(super) struct Of(pub(super) Torus, pub(super) Grain);
+
+impl Of {
+    pub(super) fn new(topology: &Torus, options: &T3eOptions) -> Self {
+        let torus = topology.choosing(options.adaptive, options.channels);
+        Self(torus, options.grain)
+    }
+
+    /// Whether a link leads to a processor.
+    fn is_own(&self, link: usize) -> bool {
+        let (a, b) = self.0.ends(link);
+        [a, b]
+            .iter()
+            .any(|end| matches!(end.node, NodeRef::Processor(_)))
+    }
+
+    /// The kinds of links: their dimensions.
+    fn kinds(&self) -> Vec<Option<PortUse>> {
+        let chips = self.0.shape().nodes() as usize;
+        kinds(&self.0, (chips, PORTS), |end, _, _| end.port % 3)
+    }
+}
+
+impl DirectLinks<T3e> for Of {
+    fn cycles(&self, link: usize) -> Result<u32, ConfigError> {
+        Ok(match self.is_own(link) {
+            true => PROCESSOR_CYCLES as u32,
+            false => LINK_CYCLES as u32,
+        })
+    }
+
+    fn connect(&self, router: &mut DirectRouter, port: usize, slot: u32, _: usize) {
+        router.connect(port, slot);
+    }
+}
+
+impl encoded::Nodes<T3e> for Of {
+    fn router(&self, chip: u32, runtime: &Runtime) -> Result<Option<T3eRouter>, PlanError> {
+        let config = self.0.router(chip, runtime)?;
+        Ok(Some(T3eRouter::new(config, Time::ZERO)))
+    }
+
+    fn links(&self, nic: u32, runtime: &Runtime) -> Result<Vec<FlitLinkConfig>, PlanError> {
+        let ports = self.0.ports(NodeRef::Processor(nic), runtime)?;
+        Ok(ports.into_iter().map(|(_, link)| link).collect())
+    }
+
+    fn cycles(&self, link: usize) -> Result<u32, ConfigError> {
+        DirectLinks::cycles(self, link)
+    }
+
+    fn runtime(&self, usual: Runtime) -> Runtime {
+        Runtime {
+            grain: Some(self.1),
+            ..usual
+        }
+    }
+}
+
+/// Cuts `topology` into this number of partitions, at least one.
+pub(super) fn direct(
+    topology: &Torus,
+    (config, options): (&Config, &T3eOptions),
+    partitions: usize,
+) -> Result<Partitioned<T3e>, ConfigError> {
+    config.validate(T3e::MAX_MESSAGE_BYTES)?;
+    if options.grain == Grain::Packet {
+        let why = "--grain packet: ideal links hand flits over one by one; add --links encoded";
+        return Err(ConfigError::Refused(why.to_owned()));
+    }
+    let of = Of::new(topology, options);
+    let places = places(&of.0, partitions)?;
+    let shared = shared(&of.0, (config, options))?;
+    let registers = of.0.registers().map_err(|_| ConfigError::Topology)?;
+    let made = (
+        registers.into_iter().map(DirectRouter::new).collect(),
+        terminals(&of.0, &places, (config.seed, 0), &shared),
+    );
+    let (window, longest) = (LINK_CYCLES as u32, PROCESSOR_CYCLES as u32);
+    let windows = Windows {
+        window,
+        longest,
+        round: 1,
+    };
+    Ok(Partitioned {
+        partitions: build::direct(&of.0, &places, &of, made, &shared, windows)?,
+        kinds: of.kinds(),
+        stride: window,
+        longest,
+        slowest: 1,
+    })
+}
+
+/// The same network as nodes behind encoded links.
+pub(super) fn encoded(
+    topology: &Torus,
+    (config, options): (&Config, &T3eOptions),
+    netem: Option<Netem>,
+    partitions: usize,
+) -> Result<Partitioned<T3e>, ConfigError> {
+    config.validate(T3e::MAX_MESSAGE_BYTES)?;
+    let of = Of::new(topology, options);
+    let places = places(&of.0, partitions)?;
+    let shared = shared(&of.0, (config, options))?;
+    let terminals = terminals(&of.0, &places, (config.seed, HELD_BACK), &shared);
+    let (how, traffic) = ((config.seed, netem), (shared, terminals));
+    let window = LINK_CYCLES as u32;
+    Ok(Partitioned {
+        partitions: encoded::encoded(&of.0, &places, &of, how, traffic, window)?,
+        kinds: of.kinds(),
+        stride: window,
+        longest: PROCESSOR_CYCLES as u32,
+        slowest: 1,
+    })
+}
+
+fn shared(
+    topology: &Torus,
+    (config, options): (&Config, &T3eOptions),
+) -> Result<Shared, ConfigError> {
+    let traffic = &config.traffic;
+    let requests = options.requests(traffic)?;
+    let (numbers, to) = destinations(topology, config)?;
+    let format = Format {
+        operation: options.operation,
+        bytes: traffic.message_bytes,
+        ordered: !topology.is_adaptive(),
+        outstanding: topology.outstanding(Profile::Paper).min(requests) as usize,
+        memory: options.memory_cycles(),
+        numbers: numbers.iter().map(|&number| number as u16).collect(),
+    };
+    let [request, response] = format.commands().map(|command| command.flits());
+    let flits = request + usize::from(traffic.request_reply) * response;
+    let births = Births::new(traffic, flits, [1, 1]);
+    Ok(Shared::new(births, to, traffic.request_reply, format))
+}
+
+/// The processors that take part, and who of them sends to whom, by their places.
+pub(super) fn destinations(
+    topology: &Torus,
+    config: &Config,
+) -> Result<(Vec<u32>, Destinations), ConfigError> {
+    let numbers = participants(topology);
+    let grid = grid(topology, &numbers);
+    let population = Population {
+        numbers: &numbers,
+        slices: 1,
+        grid: Some(&grid),
+    };
+    let to = Destinations::new(&config.traffic, population, config.seed, |_, _| None)?;
+    Ok((numbers, to))
+}
+
+/// The logical processors that send and are sent to: all but those whose nodes are cut off.
+fn participants(topology: &Torus) -> Vec<u32> {
+    let broken = topology.broken();
+    let numbered = (0..).zip(topology.destinations());
+    let linked = numbered.filter(|(_, node)| !broken.is_isolated(**node));
+    linked.map(|(number, _)| number).collect()
+}
+
+/// Where the processors of these numbers stand: X first, partial planes at the end of Z.
+fn grid(topology: &Torus, numbers: &[u32]) -> Grid {
+    let shape = topology.shape();
+    let nodes = topology.destinations();
+    let at = |&number: &u32| shape.place(nodes[number as usize]).0.map(u16::from);
+    let planes = shape.partial().iter().map(|block| u16::from(block[2]));
+    let mut size = shape.size().map(u16::from);
+    size[2] += planes.sum::<u16>();
+    Grid::new(size, numbers.iter().map(at))
+}
+
+/// The place among them of the processor at a node, if it is one.
+pub(super) fn place(topology: &Torus, node: u32) -> Option<u64> {
+    let number = topology.processor(node)?;
+    let mut numbers = participants(topology).into_iter();
+    let place = numbers.position(|other| other == u32::from(number))?;
+    Some(place as u64)
+}
+
+/// The terminals of every partition, whose sources begin in cycle `begin`. Those of nodes without a
+/// logical processor are silent.
+fn terminals(
+    topology: &Torus,
+    places: &Places,
+    (seed, begin): (u64, u64),
+    shared: &Shared,
+) -> Vec<Vec<Terminal>> {
+    let mut by_node = vec![None; topology.shape().nodes() as usize];
+    for (place, &number) in shared.format.numbers.iter().enumerate() {
+        by_node[topology.destinations()[usize::from(number)] as usize] = Some(place);
+    }
+    let ordered = !topology.is_adaptive();
+    places.terminals(|node| match by_node[node] {
+        Some(place) => {
+            let source = shared.source(seed, place as u64, begin);
+            let own = shared.format.numbers[place];
+            Terminal::new((place as u64, own), source, ordered)
+        }
+        None => {
+            let place = (by_node.len() + node) as u64;
+            let source = Source::new(seed, place, true, &shared.births);
+            Terminal::new((place, u16::MAX), source, ordered)
+        }
+    })
+}

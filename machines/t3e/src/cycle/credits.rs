@@ -1,0 +1,86 @@
+//! Credits on their way back: one with every flit, data or idle.
+
+use crate::format::VCS;
+use phitwire::sim::direct::model::MAX_VCS;
+
+/// Cycles of the longest window.
+pub(super) const CYCLES: usize = 4;
+
+/// Bits of one cycle.
+pub(super) const CYCLE_BITS: usize = 8;
+
+/// The credits that come back on a link in one window: at most one in a cycle, whose byte is its
+/// channel and one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Returned(u32);
+
+impl Returned {
+    /// The channel whose credit comes in a cycle.
+    #[inline]
+    pub(super) const fn get(self, cycle: usize) -> Option<usize> {
+        let found = self.0 >> (CYCLE_BITS * cycle) & 0xff;
+        (found as usize).checked_sub(1)
+    }
+
+    /// The lowest bit of each cycle's byte, where there is a credit.
+    #[inline]
+    pub(super) const fn cycles(self) -> u32 {
+        const _: () = assert!(VCS < 8);
+        (self.0 | self.0 >> 1 | self.0 >> 2) & 0x0101_0101
+    }
+
+    /// A credit of `vc` in a cycle that has none.
+    #[inline]
+    pub(super) fn set(&mut self, cycle: usize, vc: usize) {
+        debug_assert!(self.get(cycle).is_none() && vc < VCS, "a flit returns one");
+        self.0 |= (vc as u32 + 1) << (CYCLE_BITS * cycle);
+    }
+
+    /// The same `by` cycles later, less than a window: in this window, and in the next.
+    #[inline]
+    pub(super) const fn delayed(self, by: usize, window: usize) -> [Self; 2] {
+        let all = u64::MAX >> (64 - CYCLE_BITS * window);
+        let later = (self.0 as u64) << (CYCLE_BITS * by);
+        let next = later >> (CYCLE_BITS * window);
+        [Self((later & all) as u32), Self(next as u32)]
+    }
+
+    /// Those of both, which are of different cycles.
+    #[inline]
+    pub(super) fn add(&mut self, more: Self) {
+        self.0 |= more.0;
+    }
+
+    pub(super) fn counts(self) -> [u32; MAX_VCS] {
+        let mut counts = [0; MAX_VCS];
+        for vc in (0..CYCLES).filter_map(|cycle| self.get(cycle)) {
+            counts[vc] += 1;
+        }
+        counts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credits_travel_in_their_cycles() {
+        let mut sent = Returned::default();
+        sent.set(0, 4);
+        sent.set(2, 1);
+        assert_eq!(
+            (sent.get(0), sent.get(1), sent.get(2)),
+            (Some(4), None, Some(1))
+        );
+        let [now, next] = sent.delayed(1, 3);
+        assert_eq!(
+            (now.get(1), now.get(0), next.get(0)),
+            (Some(4), None, Some(1))
+        );
+        let mut both = now;
+        both.add(next);
+        assert_eq!(both.counts(), sent.counts());
+        assert_eq!(sent.counts(), [0, 1, 0, 0, 1, 0, 0, 0]);
+    }
+}

@@ -1,0 +1,186 @@
+//! What can be chosen for a simulation of these networks only.
+
+use serde_json::{Map, Value, json};
+
+use super::T3e;
+use super::packet::Operation;
+use crate::pe::E_REGISTERS;
+use crate::topology::Channels;
+use phitwire::catalogue::{ChoiceError, Given, Kind, OptionSpec, Simulated};
+use phitwire::chip::Grain;
+use phitwire::sim::direct::Chosen;
+use phitwire::sim::direct::config::{ConfigError, Traffic};
+
+/// What can be chosen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct T3eOptions {
+    /// What messages do.
+    pub operation: Operation,
+    /// Whether packets may adapt; as the network says, if nothing is chosen.
+    pub adaptive: Option<bool>,
+    /// How channels are assigned; as the network says, if nothing is chosen.
+    pub channels: Option<Channels>,
+    /// What moves through a router at once. Packets need encoded links.
+    pub grain: Grain,
+    /// E-registers of a processor, one for each word of a request that waits for its response.
+    /// Default: the number in the description.
+    pub e_registers: Option<u32>,
+    /// Nanoseconds from the arrival of a request until its response is ready.
+    pub memory_ns: u32,
+}
+
+/// What a choice is called among others.
+const fn name(adaptive: Option<bool>, channels: Option<Channels>) -> &'static str {
+    match (adaptive, channels) {
+        (Some(false), None) => "deterministic",
+        (Some(true), None) => "adaptive",
+        (Some(false), Some(Channels::Optimised)) => "deterministic, optimised",
+        (Some(true), Some(Channels::Optimised)) => "adaptive, optimised",
+        (Some(false), Some(Channels::TimeOfCrossing)) => "deterministic, time of crossing",
+        (Some(true), Some(Channels::TimeOfCrossing)) => "adaptive, time of crossing",
+        (None, Some(Channels::Optimised)) => "optimised",
+        (None, Some(Channels::TimeOfCrossing)) => "time of crossing",
+        (None, None) => "as the network says",
+    }
+}
+
+const ROUTINGS: &[&str] = &["deterministic", "adaptive"];
+const GRAINS: &[&str] = &["flit", "packet"];
+const OPERATIONS: &[&str] = &["put", "get"];
+/// Longest memory time: shorter than the limit of the drain phase.
+const MAX_MEMORY_NS: u64 = 20_000;
+
+impl T3eOptions {
+    pub(super) fn about(&self) -> Map<String, Value> {
+        let mut about = Map::new();
+        let operation = OPERATIONS[self.operation as usize];
+        about.insert("operation".to_owned(), json!(operation));
+        let grain = GRAINS[usize::from(self.grain == Grain::Packet)];
+        about.insert("grain".to_owned(), json!(grain));
+        if let Some(adaptive) = self.adaptive {
+            about.insert("routing".to_owned(), json!(ROUTINGS[usize::from(adaptive)]));
+        }
+        if let Some(channels) = self.channels {
+            about.insert("channels".to_owned(), json!(channels.name()));
+        }
+        if let Some(registers) = self.e_registers {
+            about.insert("e_registers".to_owned(), json!(registers));
+        }
+        if self.memory_ns > 0 {
+            about.insert("memory_ns".to_owned(), json!(self.memory_ns));
+        }
+        about
+    }
+
+    /// Clocks of 40/3 ns from the arrival of a request until its response is ready, rounded up.
+    pub(super) fn memory_cycles(&self) -> u64 {
+        (u64::from(self.memory_ns) * 3).div_ceil(40)
+    }
+
+    /// Requests for which the E-registers of a processor suffice: each word read or written takes
+    /// one.
+    pub(super) fn requests(&self, traffic: &Traffic) -> Result<u32, ConfigError> {
+        let unanswered = match (self.e_registers, self.memory_ns) {
+            _ if traffic.request_reply => None,
+            (Some(_), _) => Some("e-registers"),
+            (None, 1..) => Some("memory-ns"),
+            (None, 0) => None,
+        };
+        if let Some(option) = unanswered {
+            return Err(ConfigError::Refused(format!(
+                "--{option} is about requests that wait for responses: add --request-reply"
+            )));
+        }
+        let bytes = traffic.message_bytes;
+        let commands = self.operation.commands(bytes);
+        let [asked, answered] = commands.map(|command| command.words() as u32);
+        let (registers, words) = (self.e_registers.unwrap_or(E_REGISTERS), asked.max(answered));
+        match registers / words {
+            0 => Err(ConfigError::Refused(format!(
+                "--e-registers {registers}: a message of {bytes} bytes takes {words}"
+            ))),
+            requests => Ok(requests),
+        }
+    }
+}
+
+impl Simulated for T3e {
+    const OPTIONS: &'static [OptionSpec] = &[
+        OptionSpec::new(
+            "routing",
+            "ROUTING",
+            Kind::Words(ROUTINGS),
+            "Whether packets may adapt, or both, to be compared [default: as the network says]",
+        )
+        .up_to(2),
+        OptionSpec::new(
+            "channels",
+            "CHANNELS",
+            Kind::Words(Channels::NAMES),
+            "How virtual channels are assigned, or both [default: as the network says]",
+        )
+        .up_to(2),
+        OptionSpec::new(
+            "operation",
+            "OPERATION",
+            Kind::Words(OPERATIONS),
+            "What messages do [default: put]",
+        ),
+        OptionSpec::new(
+            "grain",
+            "GRAIN",
+            Kind::Words(GRAINS),
+            "What moves through a router at once: flits, as on the chip, or over encoded links whole \
+             packets, as processes have it by default [default: flit]",
+        ),
+        OptionSpec::new(
+            "e-registers",
+            "N",
+            Kind::Number(1, E_REGISTERS as u64),
+            "E-registers of a processor, one for each word of a request that waits for its response \
+             (--request-reply) [default: as the network says, 512 of the machine]",
+        ),
+        OptionSpec::new(
+            "memory-ns",
+            "NS",
+            Kind::Number(0, MAX_MEMORY_NS),
+            "Nanoseconds that a request waits for the memory (--request-reply) [default: 0]",
+        ),
+    ];
+
+    fn choose(given: &Given) -> Result<Vec<Chosen<Self>>, ChoiceError> {
+        let operation = match given.get::<String>("operation")?.as_deref() {
+            Some("get") => Operation::Get,
+            _ => Operation::Put,
+        };
+        let grain = match given.all("grain") {
+            [grain] if grain == GRAINS[1] => Grain::Packet,
+            _ => Grain::Flit,
+        };
+        let or_one = |words: Vec<String>| match words.is_empty() {
+            true => vec![None],
+            false => words.into_iter().map(Some).collect(),
+        };
+        let e_registers = given.get("e-registers")?;
+        let memory_ns = given.get("memory-ns")?.unwrap_or(0);
+        let routings = or_one(given.read("routing")?);
+        let channels = or_one(given.read("channels")?);
+        let compares = routings.len() * channels.len() > 1;
+        let mut all = Vec::new();
+        for routing in &routings {
+            for channels in &channels {
+                let options = T3eOptions {
+                    operation,
+                    adaptive: routing.as_ref().map(|word| word == ROUTINGS[1]),
+                    channels: channels.as_deref().and_then(Channels::from_name),
+                    grain,
+                    e_registers,
+                    memory_ns,
+                };
+                let name = compares.then(|| name(options.adaptive, options.channels));
+                all.push(Chosen { name, options });
+            }
+        }
+        Ok(all)
+    }
+}

@@ -1,0 +1,172 @@
+//! The burst: eight flits as the carrier takes them, idle ones where there are no others.
+//!
+//! A link sends its flits one behind the other, four phits in seven bytes: bit b of a flit is on
+//! lane b mod 14 of its phit b / 14, and eight flits are 70 bytes. Behind them comes a byte of the
+//! line code, which has no place on the machine's wires: bit n says that flit n is the first of its
+//! packet, so that a receiver that could not read a header finds the next packet.
+
+use phitwire_framing::carrier::frame::FrameKind;
+
+use super::flit::{Control, Flit};
+use phitwire::packets::Packet;
+
+/// Flits of a burst.
+pub const BURST_FLITS: usize = 8;
+const FLIT_BYTES: usize = 70;
+
+/// Eight flits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Burst {
+    /// Their words.
+    pub words: [u64; BURST_FLITS],
+    /// Their control bits. One that cannot be read is an idle flit without a credit.
+    pub controls: [Control; BURST_FLITS],
+}
+
+impl Burst {
+    /// Lanes of a link: the bits of a phit (paper, section 1).
+    pub const LANES: u32 = 14;
+    /// Phits of a flit.
+    pub const FLIT_PHITS: u32 = Flit::BITS / Self::LANES;
+
+    /// The next eight flits.
+    pub fn of(mut next: impl FnMut() -> Flit) -> Self {
+        let mut burst = Self::default();
+        for (word, control) in burst.words.iter_mut().zip(&mut burst.controls) {
+            Flit {
+                word: *word,
+                control: *control,
+            } = next();
+        }
+        burst
+    }
+
+    /// Its flits that are not idle, or say something all the same.
+    pub fn flits(&self) -> impl Iterator<Item = Flit> {
+        let flits = self.words.iter().zip(&self.controls);
+        flits
+            .filter(|(word, control)| **control != Control::IDLE || **word != 0)
+            .map(|(&word, &control)| Flit { word, control })
+    }
+}
+
+impl Packet for Burst {
+    const KIND: FrameKind = FrameKind::new(4);
+    const LINK: &'static str = "T3E";
+    const BYTES: usize = FLIT_BYTES + 1;
+
+    fn emit(&self, bytes: &mut [u8]) {
+        // Flits are written from the lowest bit on into one long number.
+        let (mut high, mut held) = (0_u64, 0_u32);
+        let (words, rest) = bytes[..FLIT_BYTES].as_chunks_mut::<8>();
+        let mut places = words.iter_mut();
+        let mut marks = 0;
+        let mut put = |word: u64| {
+            if let Some(place) = places.next() {
+                *place = word.to_le_bytes();
+            }
+        };
+        for (flit, (&word, control)) in self.words.iter().zip(&self.controls).enumerate() {
+            marks |= u8::from(control.is_head()) << flit;
+            // 64 bits of word, then 6 of control, behind the `held` bits of the flits before.
+            let flit = u128::from(word) | u128::from(control.bits()) << 64;
+            let joined = u128::from(high) | flit << held;
+            put(joined as u64);
+            high = (joined >> 64) as u64;
+            held += Flit::BITS - 64;
+        }
+        // 8 x 6 bits are left.
+        rest.copy_from_slice(&high.to_le_bytes()[..rest.len()]);
+        bytes[FLIT_BYTES] = marks;
+    }
+
+    fn parse(bytes: &[u8]) -> Self {
+        let (words, rest) = bytes[..FLIT_BYTES].as_chunks::<8>();
+        let mut last = [0; 8];
+        last[..rest.len()].copy_from_slice(rest);
+        let marks = bytes[FLIT_BYTES];
+        let mut burst = Self::default();
+        let mut next = words.iter().map(|word| u64::from_le_bytes(*word));
+        let mut low = next.next().unwrap_or(0);
+        for flit in 0..BURST_FLITS {
+            let above = next.next().unwrap_or(u64::from_le_bytes(last));
+            let held = 6 * flit as u32;
+            // The first `held` bits of `low` are those of the flit before.
+            let joined = (u128::from(low) | u128::from(above) << 64) >> held;
+            burst.words[flit] = joined as u64;
+            let bits = (joined >> 64) as u8 & 0x3f;
+            let is_head = marks >> flit & 1 != 0;
+            match Control::parse(bits, is_head) {
+                Some(control) => burst.controls[flit] = control,
+                None => burst.words[flit] = 0,
+            }
+            low = above;
+        }
+        burst
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::FlitKind;
+    use phitwire::rng::Rng;
+
+    fn some(rng: &mut Rng) -> Burst {
+        let mut burst = Burst::default();
+        for flit in 0..BURST_FLITS {
+            let vc = rng.below(5) as usize;
+            burst.controls[flit] = match rng.below(4) {
+                0 => Control::IDLE.with_credit(vc),
+                1 => Control::barrier(),
+                2 => Control::maintenance(true).with_credit(vc),
+                _ => Control::data(vc, rng.chance(1, 3)),
+            };
+            if burst.controls[flit].kind() != FlitKind::Idle {
+                burst.words[flit] = rng.next_u64();
+            }
+        }
+        burst
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let mut rng = Rng::new(1, 1);
+        for _ in 0..1_000 {
+            let burst = some(&mut rng);
+            let mut bytes = [0xa5; Burst::BYTES];
+            burst.emit(&mut bytes);
+            assert_eq!(Burst::parse(&bytes), burst);
+        }
+    }
+
+    #[test]
+    fn every_bit_of_a_flit_is_on_its_lane() {
+        // The n-th bit of the bytes, from the lowest bit of the first on, is bit n mod 70 of flit
+        // n / 70.
+        for flit in 0..BURST_FLITS {
+            for bit in 0..64 {
+                let mut burst = Burst {
+                    controls: [Control::data(0, false); BURST_FLITS],
+                    ..Burst::default()
+                };
+                let mut zero = [0; Burst::BYTES];
+                burst.emit(&mut zero);
+                burst.words[flit] = 1 << bit;
+                let mut bytes = [0; Burst::BYTES];
+                burst.emit(&mut bytes);
+                let differs: Vec<_> = (0..Burst::BYTES * 8)
+                    .filter(|n| (bytes[n / 8] ^ zero[n / 8]) >> (n % 8) & 1 != 0)
+                    .collect();
+                assert_eq!(differs, [70 * flit + bit]);
+            }
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_idle() {
+        let burst = Burst::parse(&[0xff; Burst::BYTES]);
+        assert_eq!(burst, Burst::default(), "there is no credit 7");
+        assert_eq!(burst.flits().count(), 0);
+    }
+}

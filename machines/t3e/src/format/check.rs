@@ -1,0 +1,232 @@
+//! The checks of a packet: one over its header flit, by which every router can steer, and one over
+//! the words behind it, by which the destination corrects (paper, section 9, which names no code).
+//!
+//! Both are extended Hamming codes: one wrong bit is corrected, two are noticed.
+
+/// What a check found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Repair {
+    /// Nothing is wrong.
+    Good,
+    /// One bit was wrong, and is right again.
+    Corrected,
+    /// More than one bit is wrong.
+    Hopeless,
+}
+
+/// Bits of a header flit below its check.
+pub const HEADER_BITS: u32 = 57;
+/// Bits of the check over the words behind it.
+pub const DATA_CHECK_BITS: u32 = 11;
+
+/// For each bit of a header's syndrome, the bits of the flit in its parity: the code's own, and
+/// those whose place in the code, the numbers from 3 on that are no powers of two, has it.
+const HEADER_MASKS: [u64; 6] = {
+    let mut masks = [0; 6];
+    let mut own = 0;
+    while own < 6 {
+        masks[own] = 1 << (HEADER_BITS + own as u32);
+        own += 1;
+    }
+    let (mut place, mut bit) = (3_u32, 0);
+    while bit < HEADER_BITS {
+        if !place.is_power_of_two() {
+            let mut syndrome = 0;
+            while syndrome < 6 {
+                if place >> syndrome & 1 != 0 {
+                    masks[syndrome] |= 1 << bit;
+                }
+                syndrome += 1;
+            }
+            bit += 1;
+        }
+        place += 1;
+    }
+    masks
+};
+
+const INFORMATION: u64 = (1 << HEADER_BITS) - 1;
+
+#[inline]
+const fn parity(word: u64) -> u64 {
+    (word.count_ones() & 1) as u64
+}
+
+/// For each byte of a word, at its place: a bit for each mask whose parity it changes.
+const fn parities(masks: [u64; 6]) -> [[u8; 256]; 8] {
+    let mut tables = [[0; 256]; 8];
+    let mut byte = 0;
+    while byte < 8 {
+        let mut value = 0;
+        while value < 256 {
+            let word = (value as u64) << (8 * byte);
+            let mut mask = 0;
+            while mask < 6 {
+                tables[byte][value] |= (parity(word & masks[mask]) as u8) << mask;
+                mask += 1;
+            }
+            tables[byte][value] |= (parity(word) as u8) << 6;
+            value += 1;
+        }
+        byte += 1;
+    }
+    tables
+}
+
+static HEADER_PARITIES: [[u8; 256]; 8] = parities(HEADER_MASKS);
+static COLUMN_PARITIES: [[u8; 256]; 8] = parities(COLUMN_MASKS);
+
+/// The parities of a word under all masks, and above them its own.
+#[inline]
+fn look_up(tables: &[[u8; 256]; 8], word: u64) -> u64 {
+    let bytes = word.to_le_bytes();
+    let found = tables.iter().zip(bytes);
+    found
+        .fold(0, |all, (table, byte)| all ^ table[usize::from(byte)])
+        .into()
+}
+
+/// The header flit of 57 bits: with six bits of Hamming code above them and the parity of all as
+/// the highest bit.
+#[inline]
+pub fn seal_header(information: u64) -> u64 {
+    debug_assert!(information & !INFORMATION == 0, "a header has 57 bits");
+    let found = look_up(&HEADER_PARITIES, information);
+    let (code, odd) = (found & 0x3f, found >> 6 ^ parity(found & 0x3f));
+    information | code << HEADER_BITS | odd << 63
+}
+
+/// The 57 bits of a header flit, corrected if need be.
+#[inline]
+pub fn open_header(word: u64) -> (u64, Repair) {
+    let information = word & INFORMATION;
+    let found = look_up(&HEADER_PARITIES, word);
+    if found == 0 {
+        return (information, Repair::Good);
+    }
+    let (syndrome, odd) = (found & 0x3f, found >> 6 != 0);
+    match (syndrome, odd) {
+        (_, false) => (information, Repair::Hopeless),
+        // The bit is the parity itself, or one of the code.
+        (syndrome, true) if !syndrome.is_power_of_two() && syndrome != 0 => {
+            // Its place among the numbers that are no powers of two.
+            let bit = syndrome - 1 - u64::from(64 - syndrome.leading_zeros());
+            (information ^ 1 << bit, Repair::Corrected)
+        }
+        (_, true) => (information, Repair::Corrected),
+    }
+}
+
+/// The check over the words behind a header, as they come: the places of all bits that are set,
+/// added without carry, and the parity. Bit b of the n-th word has place 64 (n + 1) + b.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DataCheck {
+    /// All words, added without carry.
+    columns: u64,
+    /// The numbers of the words of odd parity, added without carry.
+    rows: u16,
+    /// Words seen.
+    words: u16,
+}
+
+impl DataCheck {
+    /// Takes the next word.
+    #[inline]
+    pub fn add(&mut self, word: u64) {
+        self.words += 1;
+        self.columns ^= word;
+        self.rows ^= self.words * parity(word) as u16;
+    }
+
+    /// Words taken.
+    #[inline]
+    pub const fn words(&self) -> u16 {
+        self.words
+    }
+
+    /// Its eleven bits: places, and the parity above them.
+    #[inline]
+    pub fn bits(&self) -> u16 {
+        let columns = look_up(&COLUMN_PARITIES, self.columns) as u16;
+        self.rows << 6 | columns & 0x3f | (columns >> 6) << 10
+    }
+
+    /// The check of `words`.
+    pub fn of(words: &[u64]) -> u16 {
+        let mut check = Self::default();
+        words.iter().for_each(|word| check.add(*word));
+        check.bits()
+    }
+
+    /// Corrects `words` by the check that came with them.
+    pub fn repair(words: &mut [u64], carried: u16) -> Repair {
+        let difference = Self::of(words) ^ carried;
+        let (place, odd) = (difference & 0x3ff, difference >> 10 != 0);
+        if difference == 0 {
+            return Repair::Good;
+        }
+        let word = usize::from(place >> 6).checked_sub(1);
+        match word.and_then(|word| words.get_mut(word)) {
+            Some(word) if odd => {
+                *word ^= 1 << (place & 63);
+                Repair::Corrected
+            }
+            _ => Repair::Hopeless,
+        }
+    }
+}
+
+/// For each bit of a column's number, the columns that have it.
+const COLUMN_MASKS: [u64; 6] = [
+    0xaaaa_aaaa_aaaa_aaaa,
+    0xcccc_cccc_cccc_cccc,
+    0xf0f0_f0f0_f0f0_f0f0,
+    0xff00_ff00_ff00_ff00,
+    0xffff_0000_ffff_0000,
+    0xffff_ffff_0000_0000,
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use phitwire::rng::Rng;
+
+    #[test]
+    fn one_wrong_bit_of_a_header_is_corrected_and_two_are_noticed() {
+        let mut rng = Rng::new(1, 1);
+        for _ in 0..200 {
+            let information = rng.next_u64() & INFORMATION;
+            let word = seal_header(information);
+            assert_eq!(open_header(word), (information, Repair::Good));
+            for a in 0..64 {
+                let one = word ^ 1 << a;
+                assert_eq!(open_header(one), (information, Repair::Corrected), "{a}");
+                for b in 0..a {
+                    assert_eq!(open_header(one ^ 1 << b).1, Repair::Hopeless, "{a} {b}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn one_wrong_bit_of_the_data_is_corrected_and_two_are_noticed() {
+        let mut rng = Rng::new(2, 1);
+        for count in 1..=9 {
+            let words: Vec<u64> = (0..count).map(|_| rng.next_u64()).collect();
+            let check = DataCheck::of(&words);
+            assert!(check < 1 << DATA_CHECK_BITS);
+            let bits = 64 * count;
+            for a in 0..bits {
+                let mut one = words.clone();
+                one[a / 64] ^= 1 << (a % 64);
+                let mut two = one.clone();
+                assert_eq!(DataCheck::repair(&mut one, check), Repair::Corrected);
+                assert_eq!(one, words);
+                let b = (a + 1 + rng.below(bits as u64 - 1) as usize) % bits;
+                two[b / 64] ^= 1 << (b % 64);
+                assert_eq!(DataCheck::repair(&mut two, check), Repair::Hopeless);
+            }
+        }
+        assert_eq!(DataCheck::repair(&mut [], 0), Repair::Good);
+    }
+}

@@ -1,0 +1,400 @@
+//! Maintenance packets: three flits, with which one router reads or writes a register of another.
+//!
+//! The paper gives "delta addressing with routes in the following order: ±X, then ±Y, then ±Z, then
+//! ±X, then ±Y, and finally ±Z" (section 8) and nothing else of them. The layout is ours. Header
+//! flits have 57 bits below a check that corrects one wrong bit
+//! (`seal_header`):
+//!
+//! | flit | bits | field |
+//! |---|---|---|
+//! | 0 | 35:0 | six signed counts of hops to go, six bits each, X of the first round lowest |
+//! | 0 | 38:36 | command: 0 read, 1 write; of replies 4 done, 5 no such register, 6 read only, 7 no such value |
+//! | 0 | 49:39 | check of flit 2, as over the words of a packet |
+//! | 0 | 56:50 | tag, which the reply has as well |
+//! | 1 | 35:0 | six signed counts of hops gone |
+//! | 1 | 51:36 | register |
+//! | 1 | 56:52 | reserved, zero; other than zero where the flit could not be read on its way |
+//! | 2 | 63:0 | value: to be written, or that was read or written |
+//!
+//! A router takes a hop from the counts of flit 0 and adds it to those of flit 1. A reply goes the
+//! same way back: its counts are those that the request had gone, with the other sign, and it takes
+//! them from the last to the first.
+
+use super::check::{DataCheck, Repair, open_header, seal_header};
+use crate::route::Direction;
+
+/// Flits of a maintenance packet.
+pub const MAINTENANCE_FLITS: usize = 3;
+/// Legs of a way: two rounds of X, Y, Z.
+pub const LEGS: usize = 6;
+/// Bits of a count of hops.
+const COUNT_BITS: u32 = 6;
+/// Bits of the counts of a way.
+const WAY_BITS: u32 = COUNT_BITS * LEGS as u32;
+const COMMAND_SHIFT: u32 = WAY_BITS;
+const CHECK_SHIFT: u32 = COMMAND_SHIFT + 3;
+const TAG_SHIFT: u32 = CHECK_SHIFT + 11;
+const REGISTER_SHIFT: u32 = WAY_BITS;
+const RESERVED_SHIFT: u32 = REGISTER_SHIFT + 16;
+
+const _: () = assert!(TAG_SHIFT + 7 == super::check::HEADER_BITS);
+
+/// Signed hops, leg by leg: X, Y, Z, X, Y, Z.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Way(pub [i8; LEGS]);
+
+impl Way {
+    /// Hops of a leg at most, either way.
+    pub const MOST: i8 = 31;
+
+    /// Whether all counts can be told in six bits, and be gone back.
+    pub fn fits(&self) -> bool {
+        self.0
+            .iter()
+            .all(|hops| (-Self::MOST..=Self::MOST).contains(hops))
+    }
+
+    fn bits(self) -> u64 {
+        let fields = self.0.iter().rev();
+        fields.fold(0, |bits, &hops| {
+            bits << COUNT_BITS | u64::from(hops as u8 & 0x3f)
+        })
+    }
+
+    fn from_bits(bits: u64) -> Self {
+        Self(core::array::from_fn(|leg| {
+            let field = bits >> (COUNT_BITS * leg as u32) & 0x3f;
+            // The sign of six bits.
+            (field as i8) << 2 >> 2
+        }))
+    }
+
+    /// The leg to go next, if there is one: replies begin with the last.
+    fn next(&self, is_reply: bool) -> Option<usize> {
+        let has_hops = |&leg: &usize| self.0[leg] != 0;
+        match is_reply {
+            false => (0..LEGS).find(has_hops),
+            true => (0..LEGS).rev().find(has_hops),
+        }
+    }
+
+    /// The way back.
+    fn back(self) -> Self {
+        Self(self.0.map(|hops| hops.wrapping_neg()))
+    }
+}
+
+/// What a packet is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum MaintenanceCommand {
+    /// Reads a register.
+    Read = 0,
+    /// Writes it.
+    Write = 1,
+    /// Replies: carried out.
+    Done = 4,
+    /// Replies: there is no such register.
+    Unknown = 5,
+    /// Replies: it can only be read.
+    ReadOnly = 6,
+    /// Replies: it does not take the value.
+    BadValue = 7,
+}
+
+impl MaintenanceCommand {
+    const fn from_bits(bits: u64) -> Option<Self> {
+        Some(match bits & 7 {
+            0 => Self::Read,
+            1 => Self::Write,
+            4 => Self::Done,
+            5 => Self::Unknown,
+            6 => Self::ReadOnly,
+            7 => Self::BadValue,
+            _ => return None,
+        })
+    }
+
+    /// Whether it replies.
+    pub const fn is_reply(self) -> bool {
+        self as u8 & 4 != 0
+    }
+}
+
+/// The first flit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MaintenanceHeader {
+    /// Hops to go.
+    pub way: Way,
+    /// What it is.
+    pub command: MaintenanceCommand,
+    /// The check of the third flit.
+    pub check: u16,
+    /// Repeated by the reply, 0 to 127.
+    pub tag: u8,
+}
+
+/// The second flit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MaintenanceTrail {
+    /// Hops gone.
+    pub gone: Way,
+    /// The register.
+    pub register: u16,
+}
+
+/// A hop: its leg and whether it is one towards smaller ordinates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hop {
+    leg: u8,
+    minus: bool,
+}
+
+impl Hop {
+    /// The direction of the hop.
+    pub const fn direction(self) -> Direction {
+        Direction::of(self.leg as usize % 3, self.minus)
+    }
+}
+
+impl MaintenanceHeader {
+    /// The header of a flit's word, and whether a bit of it was wrong; `None` if it is none.
+    pub fn parse(word: u64) -> Option<(Self, bool)> {
+        let (bits, repair) = open_header(word);
+        if repair == Repair::Hopeless {
+            return None;
+        }
+        let header = Self {
+            way: Way::from_bits(bits),
+            command: MaintenanceCommand::from_bits(bits >> COMMAND_SHIFT)?,
+            check: (bits >> CHECK_SHIFT & 0x7ff) as u16,
+            tag: (bits >> TAG_SHIFT & 0x7f) as u8,
+        };
+        Some((header, repair == Repair::Corrected))
+    }
+
+    /// The word of the flit.
+    pub fn emit(&self) -> u64 {
+        let bits = self.way.bits()
+            | (self.command as u64) << COMMAND_SHIFT
+            | u64::from(self.check & 0x7ff) << CHECK_SHIFT
+            | u64::from(self.tag & 0x7f) << TAG_SHIFT;
+        seal_header(bits)
+    }
+
+    /// Takes the next hop from the hops to go; `None` if it has arrived.
+    pub fn step(&mut self) -> Option<Hop> {
+        let leg = self.way.next(self.command.is_reply())?;
+        let minus = self.way.0[leg] < 0;
+        self.way.0[leg] += if minus { 1 } else { -1 };
+        let leg = leg as u8;
+        Some(Hop { leg, minus })
+    }
+}
+
+impl MaintenanceTrail {
+    /// The trail of a flit's word, and whether a bit of it was wrong; `None` if it is none.
+    pub fn parse(word: u64) -> Option<(Self, bool)> {
+        let (bits, repair) = open_header(word);
+        if repair == Repair::Hopeless || bits >> RESERVED_SHIFT != 0 {
+            return None;
+        }
+        let trail = Self {
+            gone: Way::from_bits(bits),
+            register: (bits >> REGISTER_SHIFT) as u16,
+        };
+        Some((trail, repair == Repair::Corrected))
+    }
+
+    /// The word of the flit.
+    pub fn emit(&self) -> u64 {
+        seal_header(self.gone.bits() | u64::from(self.register) << REGISTER_SHIFT)
+    }
+
+    /// What goes on in the place of a flit that cannot be read: no router takes it for a trail.
+    pub fn spoiled() -> u64 {
+        seal_header(1 << RESERVED_SHIFT)
+    }
+
+    /// Adds a hop to those gone. Counts that a damaged packet has too high stay there.
+    pub fn step(&mut self, hop: Hop) {
+        let gone = &mut self.gone.0[usize::from(hop.leg)];
+        let next = *gone + if hop.minus { -1 } else { 1 };
+        *gone = next.clamp(-Way::MOST, Way::MOST);
+    }
+}
+
+/// A whole packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MaintenancePacket {
+    /// Hops to go.
+    pub way: Way,
+    /// Hops gone.
+    pub gone: Way,
+    /// What it is.
+    pub command: MaintenanceCommand,
+    /// Repeated by the reply, 0 to 127.
+    pub tag: u8,
+    /// The register.
+    pub register: u16,
+    /// Its value.
+    pub value: u64,
+}
+
+impl MaintenancePacket {
+    /// A request that sets out.
+    pub fn request(way: Way, tag: u8, register: u16, write: Option<u64>) -> Self {
+        Self {
+            way,
+            gone: Way::default(),
+            command: match write {
+                Some(_) => MaintenanceCommand::Write,
+                None => MaintenanceCommand::Read,
+            },
+            tag,
+            register,
+            value: write.unwrap_or(0),
+        }
+    }
+
+    /// The words of the flits.
+    pub fn words(&self) -> [u64; MAINTENANCE_FLITS] {
+        let header = MaintenanceHeader {
+            way: self.way,
+            command: self.command,
+            check: DataCheck::of(&[self.value]),
+            tag: self.tag,
+        };
+        let trail = MaintenanceTrail {
+            gone: self.gone,
+            register: self.register,
+        };
+        [header.emit(), trail.emit(), self.value]
+    }
+
+    /// The packet of two flits and the word of the third, and whether a bit of that was wrong;
+    /// `None` if more are.
+    pub fn assemble(
+        header: MaintenanceHeader,
+        trail: MaintenanceTrail,
+        value: u64,
+    ) -> Option<(Self, bool)> {
+        let mut words = [value];
+        let repair = DataCheck::repair(&mut words, header.check);
+        let packet = Self {
+            way: header.way,
+            gone: trail.gone,
+            command: header.command,
+            tag: header.tag,
+            register: trail.register,
+            value: words[0],
+        };
+        (repair != Repair::Hopeless).then_some((packet, repair == Repair::Corrected))
+    }
+
+    /// What goes on in the place of the third flit of a packet with this `check` if that does not
+    /// come: no router takes it for the value.
+    pub fn spoiled_value(check: u16) -> u64 {
+        // Two of these leave the parity right, and at most one of the two is right altogether.
+        let is_hopeless = |word: &u64| {
+            let difference = DataCheck::of(&[*word]) ^ check;
+            difference != 0 && difference >> 10 == 0
+        };
+        (0..4).find(is_hopeless).unwrap_or(0)
+    }
+
+    /// The reply to a request that has arrived.
+    pub fn reply(&self, command: MaintenanceCommand, value: u64) -> Self {
+        Self {
+            way: self.gone.back(),
+            gone: Way::default(),
+            command,
+            value,
+            ..*self
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Self-made: the paper does not show the packet.
+    #[test]
+    fn words_are_as_documented() {
+        let packet = MaintenancePacket {
+            way: Way([1, -1, 0, 31, -31, 2]),
+            gone: Way([-2, 0, 3, 0, 0, 0]),
+            command: MaintenanceCommand::Write,
+            tag: 0x55,
+            register: 0x1234,
+            value: 0x0123_4567_89ab_cdef,
+        };
+        let words = packet.words();
+        let header = words[0] & ((1 << 57) - 1);
+        let counts = 1 | 0x3f << 6 | 31 << 18 | 33 << 24 | 2 << 30;
+        assert_eq!(header & ((1 << 36) - 1), counts);
+        assert_eq!(header >> 36 & 7, 1);
+        assert_eq!(header >> 50, 0x55);
+        let trail = words[1] & ((1 << 57) - 1);
+        assert_eq!(trail, 0x3e | 3 << 12 | 0x1234 << 36);
+        assert_eq!(words[2], packet.value);
+        let (header, _) = MaintenanceHeader::parse(words[0]).unwrap();
+        let (trail, _) = MaintenanceTrail::parse(words[1]).unwrap();
+        let read = MaintenancePacket::assemble(header, trail, words[2]);
+        assert_eq!(read, Some((packet, false)));
+    }
+
+    #[test]
+    fn a_reply_takes_the_same_way_back() {
+        let way = Way([2, -1, 0, -1, 0, 1]);
+        let request = MaintenancePacket::request(way, 1, 7, None);
+        let words = request.words();
+        let (mut header, _) = MaintenanceHeader::parse(words[0]).unwrap();
+        let (mut trail, _) = MaintenanceTrail::parse(words[1]).unwrap();
+        let mut hops = Vec::new();
+        while let Some(hop) = header.step() {
+            trail.step(hop);
+            hops.push(hop.direction());
+        }
+        assert_eq!(trail.gone, way);
+        let (arrived, _) = MaintenancePacket::assemble(header, trail, 0).unwrap();
+        let reply = arrived.reply(MaintenanceCommand::Done, 9);
+        let (mut header, _) = MaintenanceHeader::parse(reply.words()[0]).unwrap();
+        for there in hops.iter().rev() {
+            let back = header.step().expect("as many hops");
+            assert_eq!(back.direction(), there.opposite());
+        }
+        assert_eq!(header.step(), None);
+    }
+
+    #[test]
+    fn one_wrong_bit_of_each_flit_is_corrected() {
+        let packet = MaintenancePacket::request(Way([1, 2, 3, 0, 0, 0]), 3, 9, Some(77));
+        let words = packet.words();
+        for bit in 0..64 {
+            let (header, fixed) = MaintenanceHeader::parse(words[0] ^ 1 << bit).unwrap();
+            assert!(fixed);
+            let (trail, fixed) = MaintenanceTrail::parse(words[1] ^ 1 << bit).unwrap();
+            assert!(fixed);
+            let read = MaintenancePacket::assemble(header, trail, words[2] ^ 1 << bit);
+            assert_eq!(read, Some((packet, true)));
+        }
+        assert_eq!(MaintenanceHeader::parse(words[0] ^ 3), None);
+        assert_eq!(MaintenanceTrail::parse(words[1] ^ 3), None);
+        let spoiled = (0..64).map(|bit| MaintenanceTrail::spoiled() ^ 1 << bit);
+        assert!(
+            spoiled
+                .map(MaintenanceTrail::parse)
+                .all(|read| read.is_none())
+        );
+        let (header, _) = MaintenanceHeader::parse(words[0]).unwrap();
+        let (trail, _) = MaintenanceTrail::parse(words[1]).unwrap();
+        assert_eq!(MaintenancePacket::assemble(header, trail, 77 ^ 3), None);
+        for check in 0..1 << 11 {
+            let header = MaintenanceHeader { check, ..header };
+            let value = MaintenancePacket::spoiled_value(check);
+            assert_eq!(MaintenancePacket::assemble(header, trail, value), None);
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! A packet as its processors see it: flits in a row.
+//!
+//! Behind the header flit, requests have one with the address:
+//!
+//! ```text
+//! bits   0..48     48..54        54..64
+//!        address   bytes less 1  name, high bits
+//! ```
+//!
+//! In responses, the second of two header flits is the number of bytes behind it.
+//!
+//! The third header flit is zero. Of puts of one word the paper says that it is there (T3E sec.
+//! 11), not what for; that of atomic operations is ours.
+
+use super::check::{DataCheck, Repair};
+use super::header::{Command, Header, HeaderError, Name};
+use crate::route::{Place, Tag};
+
+/// Flits of the longest packet (paper, section 1).
+pub const MAX_PACKET_FLITS: usize = 10;
+
+/// The flits of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PacketBuf {
+    words: [u64; MAX_PACKET_FLITS],
+    flits: u8,
+}
+
+/// What a request says beside its header flit and its data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Request {
+    /// The address, of 48 bits.
+    pub address: u64,
+    /// Bytes that it reads or writes, 1 to 64.
+    pub bytes: u8,
+    /// It may not be overtaken by others of its kind to the same processor: it does not adapt
+    /// (paper, section 5).
+    pub ordered: bool,
+    /// Its name.
+    pub name: Name,
+}
+
+impl Request {
+    /// Bits of an address.
+    pub const ADDRESS_BITS: u32 = 48;
+
+    fn emit(&self) -> u64 {
+        let bytes = u64::from(self.bytes.wrapping_sub(1)) & 0x3f;
+        self.address & ((1 << Self::ADDRESS_BITS) - 1)
+            | bytes << 48
+            | u64::from(self.name.high()) << 54
+    }
+
+    /// The request of a packet whose words are right.
+    pub fn parse(header: &Header, word: u64) -> Self {
+        let high = (word >> 54) as u32;
+        Self {
+            address: word & ((1 << Self::ADDRESS_BITS) - 1),
+            bytes: (word >> 48 & 0x3f) as u8 + 1,
+            ordered: !header.tag.adaptive,
+            name: Name::new(u32::from(header.id) | high << Name::ID_BITS),
+        }
+    }
+}
+
+impl PacketBuf {
+    /// The request `command` of processor `from` to processor `to`, with data that is as long as
+    /// the command's.
+    pub fn request(
+        command: Command,
+        (from, to): (u16, u16),
+        request: &Request,
+        data: &[u64],
+    ) -> Self {
+        debug_assert!(!command.is_response());
+        let header = Header::new(
+            command,
+            to_processor(to, !request.ordered),
+            request.name,
+            from,
+        );
+        let mut words = [0; MAX_PACKET_FLITS];
+        words[1] = request.emit();
+        Self::sealed(header, words, data)
+    }
+
+    /// The response `command` to processor `to`, with `bytes` bytes in data that is as long as the
+    /// command's.
+    pub fn response(command: Command, to: u16, name: Name, bytes: u8, data: &[u64]) -> Self {
+        debug_assert!(command.is_response());
+        let header = Header::new(command, to_processor(to, true), name, 0);
+        let mut words = [0; MAX_PACKET_FLITS];
+        if command.header_flits() > 1 {
+            words[1] = bytes.into();
+        }
+        Self::sealed(header, words, data)
+    }
+
+    /// Bytes of data in the response of a `header`, whose second flit is `word`.
+    pub const fn response_bytes(header: &Header, word: u64) -> u8 {
+        match header.command.header_flits() {
+            1 => 8,
+            _ if word <= 64 => word as u8,
+            _ => 64,
+        }
+    }
+
+    fn sealed(mut header: Header, mut words: [u64; MAX_PACKET_FLITS], data: &[u64]) -> Self {
+        let command = header.command;
+        let flits = command.flits();
+        debug_assert_eq!(data.len(), command.words());
+        for (word, at) in data.iter().zip(&mut words[command.header_flits()..flits]) {
+            *at = *word;
+        }
+        header.data_check = DataCheck::of(&words[1..flits]);
+        words[0] = header.emit();
+        Self {
+            words,
+            flits: flits as u8,
+        }
+    }
+
+    /// The packet of these flits; `None` if a packet cannot have so many.
+    pub fn from_flits(flits: &[u64]) -> Option<Self> {
+        let mut words = [0; MAX_PACKET_FLITS];
+        words.get_mut(..flits.len())?.copy_from_slice(flits);
+        (!flits.is_empty()).then_some(Self {
+            words,
+            flits: flits.len() as u8,
+        })
+    }
+
+    /// Its flits.
+    #[inline]
+    pub fn flits(&self) -> &[u64] {
+        &self.words[..usize::from(self.flits)]
+    }
+
+    /// Whether its command answers another one, as far as it can be read.
+    #[inline]
+    pub fn is_response(&self) -> bool {
+        let header = Header::parse(self.words[0]);
+        header.is_ok_and(|(header, _)| header.command.is_response())
+    }
+
+    /// The header, with the packet's words corrected where that can be done, and what was found of
+    /// the header and of the words.
+    ///
+    /// # Errors
+    /// See [`HeaderError`].
+    pub fn open(&mut self) -> Result<(Header, [Repair; 2]), HeaderError> {
+        let (header, found) = Header::parse(self.words[0])?;
+        let behind = &mut self.words[1..usize::from(self.flits)];
+        let data = DataCheck::repair(behind, header.data_check);
+        Ok((header, [found, data]))
+    }
+}
+
+/// What a processor says in the place of a tag: the number of another one, and whether the packet
+/// may adapt.
+const fn to_processor(to: u16, adaptive: bool) -> Tag {
+    Tag {
+        to: Place::from_bits(to),
+        signs: 0,
+        final_hop: false,
+        adaptive,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const REQUEST: Request = Request {
+        address: 0x8abc_1234_5678,
+        bytes: 64,
+        ordered: true,
+        name: Name::new(0xd_3456),
+    };
+
+    #[test]
+    fn requests_say_what_they_were_made_of() {
+        for (command, _, flits) in Command::ALL {
+            if command.is_response() {
+                continue;
+            }
+            let data: Vec<u64> = (0..command.words() as u64).map(|word| !word).collect();
+            let mut packet = PacketBuf::request(command, (7, 2_175), &REQUEST, &data);
+            assert_eq!(packet.flits().len(), usize::from(flits));
+            let (header, found) = packet.open().unwrap();
+            assert_eq!(found, [Repair::Good; 2]);
+            assert_eq!((header.command, header.origin), (command, 7));
+            assert_eq!(header.destination(), 2_175);
+            assert!(!header.tag.adaptive, "it is ordered");
+            assert_eq!(Request::parse(&header, packet.flits()[1]), REQUEST);
+            assert_eq!(packet.flits()[command.header_flits()..], data);
+        }
+    }
+
+    #[test]
+    fn a_wrong_bit_anywhere_is_corrected() {
+        let data = [1, 2, 3, 4, 5, 6, 7, 8];
+        let good = PacketBuf::response(Command::Get8Data, 3, REQUEST.name, 64, &data);
+        for flit in 0..10 {
+            let mut flits = good.flits().to_vec();
+            flits[flit] ^= 1 << (7 * flit);
+            let mut packet = PacketBuf::from_flits(&flits).unwrap();
+            let (_, found) = packet.open().unwrap();
+            let corrected = usize::from(flit > 0);
+            assert_eq!(found[corrected], Repair::Corrected);
+            assert_eq!(packet.flits()[2..], data);
+        }
+        let mut flits = good.flits().to_vec();
+        (flits[2], flits[9]) = (flits[2] ^ 1, flits[9] ^ 1 << 60);
+        let mut packet = PacketBuf::from_flits(&flits).unwrap();
+        assert_eq!(packet.open().unwrap().1, [Repair::Good, Repair::Hopeless]);
+        assert_eq!(PacketBuf::from_flits(&[]), None);
+        assert_eq!(PacketBuf::from_flits(&[0; 11]), None);
+    }
+}

@@ -1,0 +1,36 @@
+//! The Cray T3E: a 3-D torus of one router per processor.
+//!
+//! Source: Scott and Thorson, "The Cray T3E Network: Adaptive Routing in a High Performance 3D
+//! Torus", Hot Interconnects 4, 1996, cited here as "the paper" with the section.
+
+pub mod barrier;
+pub mod cycle;
+pub mod format;
+pub mod link;
+pub mod pe;
+pub mod reproduce;
+pub mod route;
+pub mod router;
+pub mod soak;
+pub mod topology;
+pub mod vc;
+
+use phitwire::catalogue::{Machine, Simulation};
+use phitwire::net::Family;
+
+/// Picoseconds of a clock of 75 MHz (paper, section 1), in which a link moves a flit.
+pub const CYCLE_PS: u64 = 13_333;
+
+/// What the commands know of it.
+pub static MACHINE: Machine = Machine {
+    generators: &[topology::GENERATOR],
+    simulation: Some(Simulation::of::<cycle::T3e>()),
+    tables: reproduce::TABLES,
+    ready: topology::READY,
+    glance: phitwire::packets::link::glance::<format::burst::Burst>,
+    soak: &soak::FAMILIES,
+    ..Machine::new(Family::of::<topology::Torus>())
+};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,377 @@
+//! The buffers of an input: a queue of flits for each virtual channel, in whole packets.
+
+use super::config::Depths;
+use super::counters::FlitCounters;
+use super::queues::{Queues, Rings};
+use crate::format::{DataCheck, Flit, Header, MAX_PACKET_FLITS, Repair, VCS};
+use phitwire::kit::ring::Ring;
+
+const _: () = assert!((Depths::LIVE.adaptive as u32 + 1) * MAX_PACKET_FLITS as u32 <= 1 << 15);
+
+/// The packet that comes in on a virtual channel.
+#[derive(Clone, Copy, Debug, Default)]
+struct Coming {
+    /// Flits that it lacks.
+    flits: u8,
+    /// What is known of its words, and what its header says of them.
+    check: DataCheck,
+    carried: u16,
+}
+
+/// The buffers of an input. A packet comes in flit by flit and is never less than whole: what the
+/// end of a session cuts off is made up by words that no check takes for right.
+#[derive(Clone, Debug)]
+pub struct FlitBuffer {
+    queues: Queues,
+    rings: Rings,
+    /// Flits of each channel that lie in no place which the other end knows of.
+    excess: [u16; VCS],
+    coming: [Coming; VCS],
+    /// It is where packets end, and corrects them.
+    corrects: bool,
+    /// Channels of whose last header a bit was wrong, one bit each.
+    doubtful: u8,
+    pub(super) counters: FlitCounters,
+}
+
+impl FlitBuffer {
+    /// Empty buffers.
+    pub fn new(depths: Depths) -> Self {
+        // A packet that is made up may take up more than was promised: at worst each place has a
+        // header, and the rest of its packet is made up.
+        let most = |vc| (depths.of(vc) + 1) * MAX_PACKET_FLITS as u32;
+        Self {
+            queues: Queues::new(depths),
+            rings: core::array::from_fn(|vc| Ring::new(most(vc))),
+            excess: [0; VCS],
+            coming: Default::default(),
+            corrects: false,
+            doubtful: 0,
+            counters: FlitCounters::default(),
+        }
+    }
+
+    /// The same at the destination of packets: what comes with a wrong bit is corrected (paper,
+    /// section 9).
+    pub fn correcting(depths: Depths) -> Self {
+        Self {
+            corrects: true,
+            ..Self::new(depths)
+        }
+    }
+
+    /// What happened to flits here.
+    pub const fn counters(&self) -> &FlitCounters {
+        &self.counters
+    }
+
+    /// Takes in a flit of channel `vc`: how many flits there are more than before, what had to be
+    /// made up of an earlier packet included, and whether the place of this one is free.
+    #[inline]
+    pub fn receive(&mut self, vc: usize, flit: Flit) -> (u32, bool) {
+        self.counters.rx_flits += 1;
+        let mut made_up = 0;
+        if flit.control.is_head() && self.coming[vc].flits > 0 {
+            made_up = self.give_up(vc);
+        }
+        if !self.queues.has_place(vc, self.excess[vc]) {
+            // It never had a place that could be free.
+            self.counters.rx_overflows += 1;
+            return (made_up, false);
+        }
+        match self.put(vc, flit) {
+            true => (made_up + 1, false),
+            false => (made_up, true),
+        }
+    }
+
+    /// Whether a flit for which there is a place is taken.
+    #[inline]
+    fn put(&mut self, vc: usize, flit: Flit) -> bool {
+        let is_head = flit.control.is_head();
+        if is_head && !self.begin(vc, flit.word) {
+            return false;
+        }
+        if !is_head {
+            let coming = &mut self.coming[vc];
+            if coming.flits == 0 {
+                self.counters.rx_headless_flits += 1;
+                return false;
+            }
+            coming.check.add(flit.word);
+            coming.flits -= 1;
+            self.queues.push(&mut self.rings, vc, flit.word);
+            if coming.flits == 0 && coming.check.bits() != coming.carried {
+                self.found_wrong(vc);
+            }
+            return true;
+        }
+        self.queues.push(&mut self.rings, vc, flit.word);
+        true
+    }
+
+    /// The words of the packet that came last on `vc` do not go with its check.
+    #[cold]
+    fn found_wrong(&mut self, vc: usize) {
+        self.counters.rx_data_errors += 1;
+        if !self.corrects {
+            return;
+        }
+        let ring = &mut self.rings[vc];
+        let coming = &self.coming[vc];
+        // Positions wrap with sixteen bits, and so do places in a ring.
+        let end = u64::from(self.queues.end(vc)) + (1 << 16);
+        let count = coming.check.words().into();
+        let mut words = [0; MAX_PACKET_FLITS];
+        let places = end - count as u64..end;
+        for (place, word) in places.clone().zip(&mut words) {
+            *word = ring.get(place);
+        }
+        match DataCheck::repair(&mut words[..count], coming.carried) {
+            Repair::Hopeless => self.counters.rx_hopeless_packets += 1,
+            _ => self.counters.rx_corrected_packets += 1,
+        }
+        for (place, word) in places.zip(words) {
+            *ring.get_mut(place) = word;
+        }
+    }
+
+    /// A packet begins. Whether its header can be read.
+    #[inline]
+    fn begin(&mut self, vc: usize, word: u64) -> bool {
+        match Header::parse(word) {
+            Ok((header, repair)) => {
+                let wrong = u64::from(repair == Repair::Corrected);
+                self.counters.rx_header_errors += wrong;
+                self.doubtful = self.doubtful & !(1 << vc) | (wrong as u8) << vc;
+                self.counters.rx_corrected_packets += wrong * u64::from(self.corrects);
+                self.coming[vc] = Coming {
+                    flits: header.command.flits() as u8 - 1,
+                    check: DataCheck::default(),
+                    carried: header.data_check,
+                };
+                true
+            }
+            Err(_) => {
+                self.counters.rx_unreadable_headers += 1;
+                false
+            }
+        }
+    }
+
+    /// Makes up what the packet lacks that comes in on `vc`, with words that leave two bits wrong.
+    /// Returns the flits made up.
+    pub fn complete(&mut self, vc: usize) -> u32 {
+        let coming = &mut self.coming[vc];
+        let lacks = u32::from(core::mem::take(&mut coming.flits));
+        for left in (0..lacks).rev() {
+            let hopeless = |word: &u64| {
+                let mut check = coming.check;
+                check.add(*word);
+                let difference = check.bits() ^ coming.carried;
+                difference != 0 && difference >> 10 == 0
+            };
+            // Of words with no, one or two bits set, one leaves the parity right and the places
+            // wrong.
+            let last = [0, 1, 2, 3].into_iter().find(hopeless).unwrap_or(0);
+            let word = if left == 0 { last } else { 0 };
+            coming.check.add(word);
+            self.queues.push(&mut self.rings, vc, word);
+        }
+        self.counters.rx_truncated_packets += u64::from(lacks > 0);
+        lacks
+    }
+
+    /// The same while the session goes on: the other end has sent nothing into the places of what is
+    /// made up.
+    pub fn give_up(&mut self, vc: usize) -> u32 {
+        let made_up = self.complete(vc);
+        self.excess[vc] += made_up as u16;
+        made_up
+    }
+
+    /// Where the next flit goes of the packet which comes in on a channel, if its header had a wrong
+    /// bit: with three of them it may say a length that is none. It is another place, above zero,
+    /// after each flit.
+    pub fn doubtful(&self, vc: usize) -> Option<u64> {
+        let is_doubtful = self.coming[vc].flits > 0 && self.doubtful >> vc & 1 != 0;
+        is_doubtful.then_some(u64::from(self.queues.end(vc)) + 1)
+    }
+
+    /// Whether there may be such a packet.
+    #[inline]
+    pub fn may_doubt(&self) -> bool {
+        self.doubtful != 0
+    }
+
+    /// The oldest flit of a channel that has one.
+    #[inline]
+    pub fn front(&self, vc: usize) -> u64 {
+        self.queues.get(&self.rings, vc, 0)
+    }
+
+    /// The `at`-th flit of a channel that has so many.
+    #[inline]
+    pub fn get(&self, vc: usize, at: u32) -> u64 {
+        self.queues.get(&self.rings, vc, at as u16)
+    }
+
+    /// Takes the oldest flit of a channel, and whether a place is free for another.
+    ///
+    /// # Panics
+    /// If it has none.
+    #[inline]
+    pub fn pop(&mut self, vc: usize) -> (u64, bool) {
+        let word = self.queues.pop(&self.rings, vc);
+        let has_place = self.excess[vc] == 0;
+        self.excess[vc] -= u16::from(!has_place);
+        (word, has_place)
+    }
+
+    /// Takes as many of the oldest flits of a channel as `words` has places, and how many places are
+    /// free for others.
+    ///
+    /// # Panics
+    /// If there are fewer.
+    #[inline]
+    pub fn pop_many(&mut self, vc: usize, words: &mut [u64]) -> u32 {
+        let count = words.len() as u16;
+        let first = self.queues.leave(vc, count);
+        let [first, second] = self.rings[vc].slices(first.into(), words.len());
+        let (front, back) = words.split_at_mut(first.len());
+        front.copy_from_slice(first);
+        back.copy_from_slice(second);
+        let excess = self.excess[vc].min(count);
+        self.excess[vc] -= excess;
+        (count - excess).into()
+    }
+
+    /// Flits of a channel.
+    #[inline]
+    pub fn len(&self, vc: usize) -> u32 {
+        self.queues.len(vc).into()
+    }
+
+    /// Flits that the packet which comes in on a channel lacks.
+    #[inline]
+    pub fn coming(&self, vc: usize) -> u8 {
+        self.coming[vc].flits
+    }
+
+    /// Flits of all channels.
+    pub fn flits(&self) -> u64 {
+        self.queues.flits()
+    }
+
+    /// Begins a session in which the places are told that are free now. What lies in others takes
+    /// them up without being told of.
+    pub fn promise(&mut self) -> [u32; VCS] {
+        self.excess = core::array::from_fn(|vc| self.queues.excess(vc));
+        self.free()
+    }
+
+    /// Places that are free on each channel.
+    pub fn free(&self) -> [u32; VCS] {
+        core::array::from_fn(|vc| self.queues.free(vc).into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::{Command, Name, PacketBuf};
+
+    fn packet(command: Command) -> PacketBuf {
+        let data: Vec<u64> = (1..=command.words() as u64).collect();
+        PacketBuf::response(command, 9, Name::new(3), 64, &data)
+    }
+
+    fn give(buffer: &mut FlitBuffer, vc: usize, words: &[u64]) -> usize {
+        let flits = words.iter().enumerate();
+        let flits = flits.map(|(at, word)| Flit::data(*word, vc, at == 0));
+        flits.filter(|flit| !buffer.receive(vc, *flit).1).count()
+    }
+
+    #[test]
+    fn packets_come_out_as_they_came() {
+        let mut buffer = FlitBuffer::new(Depths::PAPER);
+        let long = packet(Command::Get8Data);
+        assert_eq!(give(&mut buffer, 2, long.flits()), 10);
+        assert_eq!((buffer.coming(2), buffer.free()[2]), (0, 2));
+        for word in long.flits() {
+            assert_eq!(buffer.front(2), *word);
+            assert_eq!(buffer.pop(2), (*word, true));
+        }
+        assert_eq!(buffer.flits(), 0);
+        assert_eq!(
+            buffer.counters,
+            FlitCounters {
+                rx_flits: 10,
+                ..Default::default()
+            }
+        );
+    }
+
+    #[test]
+    fn what_is_cut_off_is_made_up_and_beyond_repair() {
+        for command in [Command::Get8Data, Command::Done, Command::Get1Data] {
+            let whole = packet(command);
+            for cut in 1..whole.flits().len() {
+                let mut buffer = FlitBuffer::new(Depths::PAPER);
+                give(&mut buffer, 0, &whole.flits()[..cut]);
+                let lacks = whole.flits().len() - cut;
+                assert_eq!(buffer.complete(0), lacks as u32);
+                let words: Vec<_> = (0..buffer.len(0)).map(|_| buffer.pop(0).0).collect();
+                let mut made_up = PacketBuf::from_flits(&words).unwrap();
+                assert_eq!(made_up.open().unwrap().1, [Repair::Good, Repair::Hopeless]);
+                assert_eq!(buffer.counters.rx_truncated_packets, 1);
+            }
+        }
+    }
+
+    #[test]
+    fn a_header_that_cannot_be_read_costs_its_packet_and_no_other() {
+        let mut buffer = FlitBuffer::new(Depths::PAPER);
+        let mut flits = packet(Command::Done).flits().to_vec();
+        flits[0] ^= 3;
+        assert_eq!(give(&mut buffer, 1, &flits), 0);
+        assert_eq!(give(&mut buffer, 1, packet(Command::Done).flits()), 2);
+        let counters = &buffer.counters;
+        assert_eq!(
+            (counters.rx_unreadable_headers, counters.rx_headless_flits),
+            (1, 1)
+        );
+        // One wrong bit is only counted.
+        flits[0] ^= 2;
+        flits[1] ^= 1 << 50;
+        assert_eq!(give(&mut buffer, 1, &flits), 2);
+        let counters = &buffer.counters;
+        assert_eq!((counters.rx_header_errors, counters.rx_data_errors), (1, 1));
+    }
+
+    #[test]
+    fn the_destination_corrects_what_can_be_corrected() {
+        let mut buffer = FlitBuffer::correcting(Depths::PAPER);
+        buffer.queues = Queues::new(Depths::PAPER).beginning_at(u16::MAX - 3);
+        let whole = packet(Command::Get8Data);
+        for (wrong, corrected, hopeless) in [(1, 1, 0), (3, 1, 1)] {
+            let mut flits = whole.flits().to_vec();
+            flits[7] ^= wrong << 20;
+            give(&mut buffer, 0, &flits);
+            let words: Vec<_> = (0..10).map(|_| buffer.pop(0).0).collect();
+            assert_eq!(words == whole.flits(), hopeless == 0);
+            let counters = &buffer.counters;
+            let found = (counters.rx_corrected_packets, counters.rx_hopeless_packets);
+            assert_eq!(found, (corrected, hopeless));
+        }
+    }
+
+    #[test]
+    fn what_was_not_promised_finds_no_place() {
+        let mut buffer = FlitBuffer::new(Depths::PAPER);
+        for _ in 0..2 {
+            give(&mut buffer, 3, packet(Command::Get8Data).flits());
+        }
+        assert_eq!((buffer.len(3), buffer.counters.rx_overflows), (12, 8));
+    }
+}

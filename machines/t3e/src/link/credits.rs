@@ -1,0 +1,256 @@
+//! Credits by the flit: those for the other end's buffers, and those that it is owed.
+
+use crate::format::VCS;
+
+/// Bits of each channel in a word that tells of all of them.
+const COUNT_BITS: u32 = 12;
+const COUNTS: u64 = (1 << (COUNT_BITS * VCS as u32)) - 1;
+/// In the first flit of a session: how many places there are.
+const GRANT: u64 = 1 << 63;
+/// In any other: how many have become free.
+const CREDITS: u64 = 1 << 62;
+/// The most that such a word says of a channel.
+pub const MAX_COUNT: u32 = (1 << COUNT_BITS) - 1;
+
+const _: () = assert!(COUNTS < CREDITS);
+
+/// What the word of an idle flit says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum IdleWord {
+    /// Nothing.
+    Nothing,
+    /// Places that the sender's input has, at the beginning of a session.
+    Grant([u32; VCS]),
+    /// Places that have become free there.
+    Credits([u32; VCS]),
+}
+
+impl IdleWord {
+    /// `None` if bits are set that mean nothing.
+    #[inline]
+    pub fn parse(word: u64) -> Option<Self> {
+        match word & !COUNTS {
+            0 if word == 0 => Some(Self::Nothing),
+            GRANT => Some(Self::Grant(counts_of(word))),
+            CREDITS => Some(Self::Credits(counts_of(word))),
+            _ => None,
+        }
+    }
+
+    /// The word.
+    ///
+    /// # Panics
+    /// In debug builds if a count is greater than [`MAX_COUNT`].
+    #[inline]
+    pub fn emit(self) -> u64 {
+        match self {
+            Self::Nothing => 0,
+            Self::Grant(counts) => GRANT | counts_word(counts),
+            Self::Credits(counts) => CREDITS | counts_word(counts),
+        }
+    }
+}
+
+/// A word that says a count for each channel, from the lowest bits on.
+fn counts_word(counts: [u32; VCS]) -> u64 {
+    counts.iter().rev().fold(0, |word, &count| {
+        debug_assert!(count <= MAX_COUNT, "a count has its bits");
+        word << COUNT_BITS | u64::from(count)
+    })
+}
+
+/// The counts of such a word.
+fn counts_of(word: u64) -> [u32; VCS] {
+    core::array::from_fn(|vc| (word >> (COUNT_BITS as usize * vc)) as u32 & MAX_COUNT)
+}
+
+/// What may be sent: a place of the other end for each flit, 4,095 on a channel at most.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Credits([u16; VCS]);
+
+impl Credits {
+    /// That many.
+    pub fn new(places: [u32; VCS]) -> Self {
+        debug_assert!(places.iter().all(|&places| places <= MAX_COUNT));
+        Self(places.map(|places| places as u16))
+    }
+
+    /// Those of a channel.
+    #[inline]
+    pub const fn left(&self, vc: usize) -> u32 {
+        self.0[vc] as u32
+    }
+
+    /// Those of all channels.
+    pub fn all(&self) -> [u32; VCS] {
+        self.0.map(u32::from)
+    }
+
+    /// A flit is sent.
+    ///
+    /// # Panics
+    /// If there is no credit for it.
+    #[inline]
+    pub fn take(&mut self, vc: usize) {
+        self.take_many(vc, 1);
+    }
+
+    /// Flits are sent.
+    ///
+    /// # Panics
+    /// If there are fewer credits.
+    #[inline]
+    pub fn take_many(&mut self, vc: usize, flits: u32) {
+        assert!(
+            self.left(vc) >= flits,
+            "a flit is sent where there is a place"
+        );
+        self.0[vc] -= flits as u16;
+    }
+
+    /// A place has become free.
+    #[inline]
+    pub fn give(&mut self, vc: usize) {
+        debug_assert!(self.left(vc) < MAX_COUNT, "a grant gives as many");
+        self.0[vc] += 1;
+    }
+
+    /// Places have become free, as the wire says. False, and nothing given, if these are more than
+    /// a grant can give.
+    #[inline]
+    #[must_use]
+    pub fn give_many(&mut self, vc: usize, places: u32) -> bool {
+        let left = self.left(vc) + places;
+        let is_possible = left <= MAX_COUNT;
+        if is_possible {
+            self.0[vc] = left as u16;
+        }
+        is_possible
+    }
+}
+
+/// Places that have become free and of which the other end has not been told. A flit tells of one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Owed {
+    places: [u32; VCS],
+    /// Channels with any, one bit each.
+    channels: u8,
+    /// The channel whose turn it is.
+    turn: u8,
+}
+
+impl Owed {
+    /// None.
+    pub const NONE: Self = Self {
+        places: [0; VCS],
+        channels: 0,
+        turn: 0,
+    };
+
+    /// Places of a channel that have become free.
+    #[inline]
+    pub fn add(&mut self, vc: usize, places: u32) {
+        self.places[vc] += places;
+        self.channels |= u8::from(places > 0) << vc;
+    }
+
+    /// Whether there are any.
+    #[inline]
+    pub const fn any(&self) -> bool {
+        self.channels != 0
+    }
+
+    /// Those of a channel.
+    #[inline]
+    pub const fn of(&self, vc: usize) -> u32 {
+        self.places[vc]
+    }
+
+    /// The channel that the next flit tells of, in turn.
+    #[inline]
+    pub fn tell(&mut self) -> Option<usize> {
+        if self.channels == 0 {
+            return None;
+        }
+        let after = self.channels & (u8::MAX << self.turn);
+        let from = if after != 0 { after } else { self.channels };
+        let vc = from.trailing_zeros() as usize;
+        self.places[vc] -= 1;
+        self.channels &= !(u8::from(self.places[vc] == 0) << vc);
+        self.turn = vc as u8 + 1;
+        Some(vc)
+    }
+
+    /// As many of each channel as a word tells of.
+    pub fn tell_many(&mut self) -> [u32; VCS] {
+        let told = self.places.map(|places| places.min(MAX_COUNT));
+        self.channels = 0;
+        for (vc, told) in told.iter().enumerate() {
+            self.places[vc] -= told;
+            self.channels |= u8::from(self.places[vc] > 0) << vc;
+        }
+        told
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flit_tells_of_one_place_in_turn() {
+        let mut owed = Owed::NONE;
+        assert_eq!(owed.tell(), None);
+        owed.add(4, 2);
+        owed.add(0, 1);
+        owed.add(2, 0);
+        let told: Vec<_> = core::iter::from_fn(|| owed.tell()).collect();
+        assert_eq!(told, [0, 4, 4]);
+        assert_eq!(owed.places, [0; VCS]);
+        assert!(!owed.any());
+    }
+
+    #[test]
+    fn a_word_tells_of_as_many_as_it_has_room_for() {
+        let mut owed = Owed::NONE;
+        owed.add(1, MAX_COUNT + 3);
+        owed.add(4, 7);
+        let told = owed.tell_many();
+        assert_eq!(told, [0, MAX_COUNT, 0, 0, 7]);
+        let word = IdleWord::Credits(told);
+        assert_eq!(IdleWord::parse(word.emit()), Some(word));
+        assert_eq!(owed.tell_many(), [0, 3, 0, 0, 0]);
+        assert!(!owed.any());
+        assert_eq!(owed.tell(), None);
+    }
+
+    #[test]
+    fn idle_words_are_read_as_written_and_have_no_other_bits() {
+        let counts = [0, 1, 0xabc, MAX_COUNT, 7];
+        for (said, flag) in [
+            (IdleWord::Nothing, 0),
+            (IdleWord::Grant(counts), 1 << 63),
+            (IdleWord::Credits(counts), 1 << 62),
+        ] {
+            let word = said.emit();
+            assert_eq!(word >> 60 << 60, flag);
+            assert_eq!(IdleWord::parse(word), Some(said));
+            for bit in 60..64 {
+                let changed = word ^ 1 << bit;
+                let read = IdleWord::parse(changed);
+                assert!(read.is_none_or(|read| read.emit() == changed && changed >> 62 != 0));
+                assert!(bit >= 62 || read.is_none(), "bit {bit} of {word:#x}");
+            }
+        }
+        assert_eq!(IdleWord::parse(1), None);
+        assert_eq!(IdleWord::parse(3 << 62), None);
+    }
+
+    #[test]
+    fn more_credits_than_places_are_refused() {
+        let mut credits = Credits::new([0, MAX_COUNT - 1, 0, 0, 0]);
+        assert!(!credits.give_many(1, 2));
+        assert!(credits.give_many(1, 1));
+        assert_eq!(credits.left(1), MAX_COUNT);
+    }
+}

@@ -1,0 +1,497 @@
+//! An end of a link between processes: buffers and credits of flits above a carrier.
+
+use std::collections::VecDeque;
+
+use super::buffer::FlitBuffer;
+use super::config::{Depths, FlitLinkConfig};
+use super::counters::FlitCounters;
+use super::credits::{Credits, IdleWord, MAX_COUNT, Owed};
+use super::doubts::Doubts;
+use super::input::FlitInput;
+use super::noise::LaneErrors;
+use crate::format::{BURST_FLITS, Burst, Control, Flit, FlitKind, MAINTENANCE_FLITS, VCS, vc};
+use phitwire::device::{EndAccount, LinkEnd, LinkFault, LinkView, Units};
+use phitwire::link::common::Common;
+use phitwire::link::lanes::LaneWatch;
+use phitwire::link::outgoing::Outgoing;
+use phitwire::link::{EndStatus, LinkControlBlock, LinkEvent};
+use phitwire::packets::PacketEnd;
+use phitwire::time::{Duration, Time};
+
+/// Barrier and maintenance flits that wait for the next burst, at most.
+pub const MAX_URGENT: usize = 64;
+/// Such flits that have come and that nobody took, at most: more than a frame holds.
+const MAX_URGENT_INPUT: usize = 1_024;
+/// What barrier and maintenance flits count as where what came is told by virtual channel.
+pub const URGENT: usize = VCS;
+
+const _: () = assert!((Depths::LIVE.adaptive as u64) <= MAX_COUNT as u64);
+
+/// An end of a link.
+///
+/// Call order: that of every [`LinkControlBlock`], and any number of [`push`](Self::push). The same
+/// [`FlitInput`] is handed in every time.
+#[derive(Debug)]
+pub struct FlitEnd {
+    carrier: PacketEnd<Burst>,
+    depths: Depths,
+    /// The session that credits belong to, by the epochs of both ends.
+    session: Option<(u32, u32)>,
+    /// Sessions that began or ended.
+    sessions: u64,
+    /// The other end has said what places it has.
+    granted: bool,
+    /// This end has to.
+    grant: Option<u64>,
+    credits: Credits,
+    owed: Owed,
+    /// When the other end is told of places although nothing else goes there.
+    tell: Time,
+    /// Packets that may wait for more than there is of them.
+    doubts: Doubts,
+    out: VecDeque<Flit>,
+    urgent: VecDeque<Flit>,
+    wires_taken: bool,
+    noise: LaneErrors,
+    counters: FlitCounters,
+}
+
+impl FlitEnd {
+    /// Flits of `vc` that may be pushed; none while the wires are not theirs.
+    #[inline]
+    pub fn credits(&self, vc: usize) -> u32 {
+        match self.wires_taken {
+            true => 0,
+            false => self.credits.left(vc),
+        }
+    }
+
+    /// Whether a barrier or maintenance flit has the wires, so that no other may be pushed.
+    #[inline]
+    pub fn take_wires(&mut self, taken: bool) {
+        self.wires_taken = taken;
+    }
+
+    /// Whether flits may be pushed as far as there are credits.
+    #[inline]
+    pub fn is_up(&self) -> bool {
+        self.granted
+    }
+
+    /// Sessions that began or ended: while it stays, nothing that was pushed is lost.
+    pub fn sessions(&self) -> u64 {
+        self.sessions
+    }
+
+    /// Takes a flit of a packet.
+    ///
+    /// # Panics
+    /// Without a credit for it.
+    #[inline]
+    pub fn push(&mut self, vc: usize, flit: Flit) {
+        self.credits.take(vc);
+        self.counters.tx_flits += 1;
+        self.out.push_back(flit);
+    }
+
+    /// The same for several of one packet, of which the first may be its header.
+    ///
+    /// # Panics
+    /// Without credits for all of them.
+    #[inline]
+    pub fn push_many(&mut self, vc: usize, words: &[u64], is_head: bool) {
+        self.credits.take_many(vc, words.len() as u32);
+        self.counters.tx_flits += words.len() as u64;
+        let flits = words.iter().enumerate();
+        let flits = flits.map(|(at, word)| Flit::data(*word, vc, is_head && at == 0));
+        self.out.extend(flits);
+    }
+
+    /// Takes a barrier or maintenance flit, which goes first. False if too many wait or the link is
+    /// down. Of a maintenance packet all flits are taken if the first is, one packet after the
+    /// other: the routers ahead keep a port for the rest of what they have begun.
+    pub fn push_urgent(&mut self, flit: Flit) -> bool {
+        let takes = match flit.control.is_head() {
+            true => self.takes_urgent(),
+            false => self.granted && self.urgent.len() < MAX_URGENT,
+        };
+        if takes {
+            self.urgent.push_back(flit);
+        }
+        takes
+    }
+
+    /// Whether [`push_urgent`](Self::push_urgent) takes a barrier flit or the first of a maintenance
+    /// packet: behind either there is room for the rest of a packet.
+    #[inline]
+    pub fn takes_urgent(&self) -> bool {
+        self.granted && self.urgent.len() + MAINTENANCE_FLITS <= MAX_URGENT
+    }
+
+    /// Flits of packets that were pushed.
+    pub fn sent_flits(&self) -> u64 {
+        self.counters.tx_flits
+    }
+
+    /// What happened to flits here; `input` is the end's.
+    pub fn flit_counters(&self, input: &FlitInput) -> FlitCounters {
+        let mut counters = self.counters.clone();
+        counters.add(&input.buffer.counters);
+        counters
+    }
+
+    /// The carrier, for what only it knows.
+    pub fn carrier(&self) -> &PacketEnd<Burst> {
+        &self.carrier
+    }
+
+    /// Notices that the carrier's session is another one.
+    #[inline]
+    fn follow(&mut self, input: &mut FlitInput) {
+        let session = self.carrier.is_active().then(|| self.carrier.epochs());
+        if session != self.session {
+            self.begin(session, input);
+        }
+    }
+
+    #[cold]
+    fn begin(&mut self, session: Option<(u32, u32)>, input: &mut FlitInput) {
+        let given_up = self.carrier.take_given_up();
+        let in_bursts = given_up.iter().flat_map(Burst::flits);
+        let of_packets = |flit: &Flit| matches!(flit.control.kind(), FlitKind::Data(_));
+        let in_bursts = in_bursts.filter(of_packets).count();
+        self.counters.tx_discarded_flits += (in_bursts + self.out.len()) as u64;
+        self.out.clear();
+        self.urgent.clear();
+        self.session = session;
+        self.sessions += 1;
+        self.granted = false;
+        self.credits = Credits::default();
+        self.owed = Owed::NONE;
+        self.tell = Time::NEVER;
+        self.doubts = Doubts::NONE;
+        input.cut_off();
+        // What was taken before is among the places that are free now.
+        input.freed = [0; VCS];
+        self.grant = session.map(|_| IdleWord::Grant(input.buffer.promise()).emit());
+    }
+
+    /// Takes over what the buffers have counted: counters are told of ends.
+    #[inline]
+    fn count(&mut self, input: &mut FlitInput) {
+        let counted = core::mem::take(&mut input.buffer.counters);
+        self.counters.add(&counted);
+    }
+
+    /// Takes the bursts that have come.
+    fn take_bursts(&mut self, input: &mut FlitInput) {
+        while let Some(burst) = input.carrier.pop(0) {
+            for flit in burst.flits() {
+                self.take_flit(flit, input);
+            }
+        }
+        let freed = input.carrier.take_freed_of(0);
+        self.carrier.vc_freed(0, freed);
+        if input.buffer.may_doubt() || self.doubts.deadline() != Time::NEVER {
+            let common = &self.carrier.common;
+            let until = common.now + common.profile.packet_silence;
+            self.doubts.look(&input.buffer, until);
+        }
+    }
+
+    #[inline]
+    fn take_flit(&mut self, flit: Flit, input: &mut FlitInput) {
+        if let Some(vc) = flit.control.credit() {
+            self.take_credits(vc, 1);
+        }
+        match flit.control.kind() {
+            FlitKind::Data(vc) => input.receive(vc.into(), flit),
+            FlitKind::Idle => self.take_idle(flit.word),
+            FlitKind::Barrier | FlitKind::Maintenance => {
+                if input.urgent.len() < MAX_URGENT_INPUT {
+                    input.urgent.push_back(flit);
+                } else {
+                    self.counters.rx_urgent_lost += 1;
+                    input.drop_begun();
+                }
+            }
+        }
+    }
+
+    /// The word of an idle flit has come.
+    #[inline]
+    fn take_idle(&mut self, word: u64) {
+        match IdleWord::parse(word) {
+            Some(IdleWord::Nothing) => {}
+            Some(IdleWord::Credits(counts)) => {
+                for (vc, places) in counts.into_iter().enumerate() {
+                    self.take_credits(vc, places);
+                }
+            }
+            Some(IdleWord::Grant(places)) => self.take_grant(places),
+            None => self.counters.rx_bad_idle_words += 1,
+        }
+    }
+
+    /// Before its grant, no peer has given any places, and none has more than that.
+    #[inline]
+    fn take_credits(&mut self, vc: usize, places: u32) {
+        if !self.granted || !self.credits.give_many(vc, places) {
+            self.counters.rx_impossible_credits += u64::from(places);
+        }
+    }
+
+    /// The other end says what places it has.
+    fn take_grant(&mut self, places: [u32; VCS]) {
+        // A second one in a session would be credits from nowhere.
+        if !core::mem::replace(&mut self.granted, true) {
+            self.credits = Credits::new(places);
+        }
+    }
+
+    /// Whether there is something for the carrier.
+    fn has_flits(&self, now: Time) -> bool {
+        !self.out.is_empty() || !self.urgent.is_empty() || self.grant.is_some() || self.tell <= now
+    }
+
+    /// Hands bursts to the carrier as long as it takes any.
+    fn fill_carrier(&mut self, now: Time) {
+        while self.has_flits(now) && self.carrier.room(0) > 0 {
+            let is_plain = self.grant.is_none() && self.urgent.is_empty() && !self.noise.any();
+            let burst = match is_plain {
+                true => self.plain_burst(),
+                false => Burst::of(|| self.next_flit()),
+            };
+            if !self.owed.any() {
+                self.tell = Time::NEVER;
+            }
+            self.carrier.push(burst);
+        }
+    }
+
+    /// Flits of packets and credits, and nothing else. On the machine's own links each flit tells
+    /// of one place, and idle ones cost nothing; here one idle flit tells of what the others did
+    /// not.
+    #[inline]
+    fn plain_burst(&mut self) -> Burst {
+        let mut burst = Burst::default();
+        let count = self.out.len().min(BURST_FLITS);
+        for (at, flit) in self.out.drain(..count).enumerate() {
+            burst.words[at] = flit.word;
+            burst.controls[at] = flit.control;
+        }
+        let is_live = !self.carrier.common.profile.emulated_time;
+        let tellers = if is_live { count } else { BURST_FLITS };
+        for control in &mut burst.controls[..tellers] {
+            let Some(vc) = self.owed.tell() else { break };
+            *control = control.with_credit(vc);
+        }
+        if is_live && count < BURST_FLITS && self.owed.any() {
+            burst.words[count] = IdleWord::Credits(self.owed.tell_many()).emit();
+        }
+        burst
+    }
+
+    #[inline]
+    fn next_flit(&mut self) -> Flit {
+        if let Some(word) = self.grant.take() {
+            let control = Control::IDLE;
+            return Flit { word, control };
+        }
+        let next = match self.urgent.pop_front() {
+            None => self.out.pop_front(),
+            urgent => urgent,
+        };
+        let mut flit = next.unwrap_or_default();
+        if let Some(vc) = self.owed.tell() {
+            flit.control = flit.control.with_credit(vc);
+        }
+        if self.noise.any() && flit.control.kind() != FlitKind::Idle {
+            self.counters.tx_flipped_bits += u64::from(self.noise.apply(&mut flit));
+        }
+        flit
+    }
+
+    /// The other end has to be told of `places` of `vc`: soon if it may be waiting for them.
+    fn owe(&mut self, vc: usize, places: u32) {
+        self.owed.add(vc, places);
+        let profile = &self.carrier.common.profile;
+        let now = self.carrier.common.now;
+        // The chip's own links say so with the next flit there is.
+        let waits = profile.emulated_time || self.owed.of(vc) >= self.depths.of(vc).div_ceil(4);
+        let delay = if waits {
+            Duration::ZERO
+        } else {
+            profile.ack_delay
+        };
+        self.tell = self.tell.min(now + delay);
+    }
+}
+
+#[cfg(any(test, feature = "testing"))]
+impl FlitEnd {
+    /// The carrier, for what only tests do to it.
+    pub(super) fn carrier_mut(&mut self) -> &mut PacketEnd<Burst> {
+        &mut self.carrier
+    }
+
+    /// Loses its last lane.
+    pub(super) fn die(&mut self, now: Time, input: &mut FlitInput) {
+        phitwire::link::session::Session::die(&mut self.carrier, now, &mut input.carrier);
+        self.follow(input);
+    }
+}
+
+impl EndStatus for FlitEnd {
+    #[inline]
+    fn parts(&self) -> (&Common, &Outgoing, &LaneWatch) {
+        self.carrier.parts()
+    }
+
+    /// Bursts, and what will be some.
+    fn unacknowledged_packets(&self) -> u64 {
+        let waiting = self.out.len().div_ceil(BURST_FLITS) as u64;
+        self.carrier.unacknowledged_packets() + waiting
+    }
+}
+
+impl LinkControlBlock for FlitEnd {
+    type Config = FlitLinkConfig;
+    type Input = FlitInput;
+
+    fn new(config: FlitLinkConfig, now: Time) -> (Self, FlitInput) {
+        let seed = u64::from(config.carrier.link()) << 1 | u64::from(config.carrier.end() as u8);
+        let (carrier, bursts) = PacketEnd::new(config.carrier, now);
+        let end = Self {
+            carrier,
+            depths: config.depths,
+            session: None,
+            sessions: 0,
+            granted: false,
+            grant: None,
+            credits: Credits::default(),
+            owed: Owed::NONE,
+            tell: Time::NEVER,
+            doubts: Doubts::NONE,
+            out: VecDeque::new(),
+            urgent: VecDeque::new(),
+            wires_taken: false,
+            noise: LaneErrors::new(seed),
+            counters: FlitCounters::default(),
+        };
+        let input = FlitInput {
+            carrier: bursts,
+            buffer: match config.corrects {
+                true => FlitBuffer::correcting(config.depths),
+                false => FlitBuffer::new(config.depths),
+            },
+            arrived: [0; VCS],
+            freed: [0; VCS],
+            urgent: VecDeque::new(),
+        };
+        (end, input)
+    }
+
+    fn handle_frame(&mut self, now: Time, bytes: &[u8], input: &mut FlitInput) {
+        self.carrier.handle_frame(now, bytes, &mut input.carrier);
+        self.follow(input);
+        self.take_bursts(input);
+        self.count(input);
+    }
+
+    fn handle_timers(&mut self, now: Time, input: &mut FlitInput) {
+        self.carrier.handle_timers(now, &mut input.carrier);
+        self.follow(input);
+        for vc in self.doubts.due(now) {
+            debug_assert!(input.buffer.doubtful(vc).is_some(), "it was looked at");
+            input.arrived[vc] += input.buffer.give_up(vc);
+        }
+        self.count(input);
+    }
+
+    fn stood_still(&mut self, now: Time, span: Duration) {
+        self.carrier.stood_still(now, span);
+    }
+
+    fn next_wakeup(&self) -> Time {
+        let timers = self.carrier.next_wakeup().min(self.doubts.deadline());
+        // Where the carrier has no room, a frame has to come before anything can be told.
+        match self.carrier.room(0) {
+            0 => timers,
+            _ => timers.min(self.tell),
+        }
+    }
+
+    #[inline]
+    fn wants_to_send(&self, now: Time) -> bool {
+        self.has_flits(now) && self.carrier.room(0) > 0 || self.carrier.wants_to_send(now)
+    }
+
+    fn poll_frame(&mut self, now: Time, buf: &mut [u8]) -> Option<usize> {
+        self.fill_carrier(now);
+        self.carrier.poll_frame(now, buf)
+    }
+
+    fn poll_event(&mut self) -> Option<LinkEvent> {
+        self.carrier.poll_event()
+    }
+
+    fn vc_freed(&mut self, vc: usize, freed: u32) {
+        if self.session.is_some() {
+            self.owe(vc, freed);
+        }
+    }
+
+    fn link_down(&mut self, now: Time, input: &mut FlitInput) {
+        self.carrier.link_down(now, &mut input.carrier);
+        self.follow(input);
+    }
+
+    fn link_up(&mut self, now: Time) {
+        self.carrier.link_up(now);
+    }
+}
+
+impl LinkView for FlitEnd {
+    fn for_each_counter(&self, visit: &mut dyn FnMut(&'static str, u64)) {
+        self.carrier.for_each_counter(visit);
+        self.counters.for_each(visit);
+    }
+
+    fn bad_checks(&self) -> u64 {
+        let own = &self.counters;
+        self.carrier.bad_checks() + own.rx_header_errors + own.rx_data_errors
+    }
+
+    fn account(&self) -> EndAccount {
+        let carrier = self.carrier.account();
+        EndAccount {
+            units: Units {
+                credits: "flits",
+                unacknowledged: "bursts",
+                conserved: "bursts",
+            },
+            active: self.granted,
+            credits: self.credits.all().to_vec(),
+            offers: self.depths.all().to_vec(),
+            unsent: self.out.len() as u64,
+            ..carrier
+        }
+    }
+}
+
+impl LinkEnd for FlitEnd {
+    const LINK: &'static str = "T3E";
+    const VC_NAMES: &'static [&'static str] = &vc::NAMES;
+
+    fn suffer(&mut self, now: Time, fault: LinkFault, input: &mut FlitInput) -> bool {
+        match fault {
+            LinkFault::LaneNoise { lane, per_bit } => self.noise.set(lane, per_bit),
+            fault => {
+                let suffers = self.carrier.suffer(now, fault, &mut input.carrier);
+                self.follow(input);
+                suffers
+            }
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! One end of a link: the buffers of its virtual channels, the credits for the other end's, and
+//! what brings flits there.
+//!
+//! The paper names no retry by links (T3E sec. 9): between processes a carrier of the project,
+//! [`PacketEnd`](phitwire::packets::PacketEnd), takes bursts of flits, so that none is lost or
+//! overtaken. Credits, buffers and bit errors are above it. In virtual time an [`IdealEnd`] has the
+//! same buffers and credits without a carrier.
+
+mod buffer;
+mod config;
+mod counters;
+mod credits;
+mod doubts;
+mod end;
+mod ideal;
+mod input;
+mod noise;
+mod queues;
+#[cfg(test)]
+pub(crate) mod sabotage;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+#[cfg(test)]
+mod tests;
+
+pub use buffer::FlitBuffer;
+pub use config::{Depths, FlitLinkConfig, RATE, STANDARD};
+pub use counters::FlitCounters;
+pub use credits::{Credits, Owed};
+pub use end::{FlitEnd, URGENT};
+pub use ideal::IdealEnd;
+pub use input::FlitInput;

@@ -1,0 +1,257 @@
+//! Queues of flits, one for each virtual channel, live or in virtual time: only where their words lie
+//! is another place.
+
+use super::config::Depths;
+use crate::format::{VCS, vc};
+use phitwire::kit::ring::Ring;
+
+/// Where the words of the queues lie, by the channel and a position that counts up and wraps.
+pub(super) trait Words {
+    fn get(&self, vc: usize, at: u16) -> u64;
+    fn get_mut(&mut self, vc: usize, at: u16) -> &mut u64;
+    /// Makes room for one more than the `len` from `first` on.
+    fn make_room(&mut self, vc: usize, first: u16, len: u16);
+}
+
+/// Words in rings that grow.
+pub(super) type Rings = [Ring<u64>; VCS];
+
+impl Words for Rings {
+    #[inline]
+    fn get(&self, vc: usize, at: u16) -> u64 {
+        self[vc].get(at.into())
+    }
+
+    #[inline]
+    fn get_mut(&mut self, vc: usize, at: u16) -> &mut u64 {
+        self[vc].get_mut(at.into())
+    }
+
+    #[inline]
+    fn make_room(&mut self, vc: usize, first: u16, len: u16) {
+        if u64::from(len) == self[vc].slots() {
+            self[vc].grow(first.into());
+        }
+    }
+}
+
+/// Words of channels that are no deeper than the machine's own, beside their queues: no pointer
+/// leads there.
+#[derive(Clone, Debug)]
+pub(super) struct Slots([u64; ALL_SLOTS]);
+
+/// Slots of a deterministic channel and of the adaptive one.
+const SLOTS: usize = (Depths::PROCESSOR.deterministic as usize).next_power_of_two();
+const ADAPTIVE_SLOTS: usize = (Depths::PROCESSOR.adaptive as usize).next_power_of_two();
+const ALL_SLOTS: usize = vc::ADAPTIVE * SLOTS + ADAPTIVE_SLOTS;
+
+impl Slots {
+    /// Those for channels of these depths.
+    ///
+    /// # Panics
+    /// If there are too few.
+    pub(super) fn new(depths: Depths) -> Self {
+        let fits = usize::from(depths.deterministic) <= SLOTS
+            && usize::from(depths.adaptive) <= ADAPTIVE_SLOTS;
+        assert!(fits, "slots are for the machine's own depths");
+        Self([0; ALL_SLOTS])
+    }
+
+    /// Slots of a channel.
+    #[inline]
+    const fn of(vc: usize) -> usize {
+        if vc == vc::ADAPTIVE {
+            ADAPTIVE_SLOTS
+        } else {
+            SLOTS
+        }
+    }
+
+    #[inline]
+    const fn index(vc: usize, at: u16) -> usize {
+        vc * SLOTS + (at as usize & (Self::of(vc) - 1))
+    }
+}
+
+impl Words for Slots {
+    #[inline]
+    fn get(&self, vc: usize, at: u16) -> u64 {
+        self.0[Self::index(vc, at)]
+    }
+
+    #[inline]
+    fn get_mut(&mut self, vc: usize, at: u16) -> &mut u64 {
+        &mut self.0[Self::index(vc, at)]
+    }
+
+    #[inline]
+    fn make_room(&mut self, vc: usize, _: u16, len: u16) {
+        debug_assert!(usize::from(len) < Self::of(vc), "there is room for all");
+    }
+}
+
+/// Queues of flits, one for each virtual channel: how long they are and where they begin among the
+/// [`Words`], which lie apart. All channels are together in half a cache line, since the routers of
+/// a large machine do not fit into what is close to a core.
+#[derive(Clone, Debug)]
+pub(super) struct Queues {
+    /// Position of the oldest flit, which wraps, and flits there are.
+    first: [u16; VCS],
+    len: [u16; VCS],
+    /// Flits that there is room for.
+    places: [u16; VCS],
+}
+
+const _: () = assert!(size_of::<Queues>() <= 32);
+
+impl Queues {
+    /// Empty queues.
+    pub fn new(depths: Depths) -> Self {
+        Self {
+            first: [0; VCS],
+            len: [0; VCS],
+            places: depths.all().map(|places| places as u16),
+        }
+    }
+
+    /// The same with another first position.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn beginning_at(mut self, first: u16) -> Self {
+        self.first = [first; VCS];
+        self
+    }
+
+    /// Whether there is room for another flit, and for `more` besides those that there is room for.
+    #[inline]
+    pub fn has_place(&self, vc: usize, more: u16) -> bool {
+        self.len[vc] < self.places[vc] + more
+    }
+
+    /// A flit comes.
+    #[inline]
+    pub fn push(&mut self, words: &mut impl Words, vc: usize, word: u64) {
+        words.make_room(vc, self.first[vc], self.len[vc]);
+        *words.get_mut(vc, self.end(vc)) = word;
+        self.len[vc] += 1;
+    }
+
+    /// Position behind the youngest flit.
+    #[inline]
+    pub fn end(&self, vc: usize) -> u16 {
+        self.first[vc].wrapping_add(self.len[vc])
+    }
+
+    /// The `at`-th flit of a channel that has so many.
+    #[inline]
+    pub fn get(&self, words: &impl Words, vc: usize, at: u16) -> u64 {
+        words.get(vc, self.first[vc].wrapping_add(at))
+    }
+
+    /// Takes the oldest flit of a channel.
+    ///
+    /// # Panics
+    /// If it has none.
+    #[inline]
+    pub fn pop(&mut self, words: &impl Words, vc: usize) -> u64 {
+        let word = self.get(words, vc, 0);
+        self.leave(vc, 1);
+        word
+    }
+
+    /// As many of the oldest flits of a channel leave. The position of the first of them.
+    ///
+    /// # Panics
+    /// If there are fewer.
+    #[inline]
+    pub fn leave(&mut self, vc: usize, flits: u16) -> u16 {
+        assert!(self.len[vc] >= flits, "flits are taken that are there");
+        let first = self.first[vc];
+        self.first[vc] = first.wrapping_add(flits);
+        self.len[vc] -= flits;
+        first
+    }
+
+    /// What comes into a queue without flits lies at the front of its words: where the last ones lay.
+    #[inline]
+    pub fn rewind(&mut self, vc: usize) {
+        self.first[vc] *= u16::from(self.len[vc] > 0);
+    }
+
+    /// Flits of a channel.
+    #[inline]
+    pub fn len(&self, vc: usize) -> u16 {
+        self.len[vc]
+    }
+
+    /// Flits of all channels.
+    pub fn flits(&self) -> u64 {
+        self.len.iter().copied().map(u64::from).sum()
+    }
+
+    /// Places that are free on a channel.
+    pub fn free(&self, vc: usize) -> u16 {
+        self.places[vc].saturating_sub(self.len[vc])
+    }
+
+    /// Flits of a channel for which there is no room.
+    pub fn excess(&self, vc: usize) -> u16 {
+        self.len[vc].saturating_sub(self.places[vc])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What comes and goes lies in slots as in rings.
+    #[test]
+    fn flits_come_out_as_they_came_wherever_they_lie() {
+        let depths = Depths::PROCESSOR;
+        let mut slots = Slots::new(depths);
+        let mut rings: Rings = core::array::from_fn(|_| Ring::new(64));
+        let (mut short, mut long) = (Queues::new(depths), Queues::new(depths));
+        let (mut came, mut went) = ([0; VCS], [0; VCS]);
+        for step in 0..20_000_u64 {
+            let vc = (step * 7 % 11 % VCS as u64) as usize;
+            let word = |number: u64| number << 3 | vc as u64;
+            if step / 300 % 2 == 0 && short.has_place(vc, 0) {
+                short.push(&mut slots, vc, word(came[vc]));
+                long.push(&mut rings, vc, word(came[vc]));
+                came[vc] += 1;
+            } else if short.len(vc) > 0 {
+                assert_eq!(short.pop(&slots, vc), word(went[vc]));
+                assert_eq!(long.pop(&rings, vc), word(went[vc]));
+                short.rewind(vc);
+                went[vc] += 1;
+            }
+        }
+        assert!(went.iter().all(|&went| went > 200), "{went:?}");
+        assert_eq!(
+            short.flits(),
+            came.iter().sum::<u64>() - went.iter().sum::<u64>()
+        );
+    }
+
+    /// Positions wrap, and rings grow while they do.
+    #[test]
+    fn flits_come_out_as_they_came_where_positions_wrap() {
+        let mut rings: Rings = core::array::from_fn(|_| Ring::new(2_048));
+        assert!(rings[0].slots() < 600, "it has to grow");
+        let mut queues = Queues::new(Depths::LIVE).beginning_at(u16::MAX - 300);
+        for word in 0..600 {
+            queues.push(&mut rings, 3, word);
+        }
+        assert!(rings[3].slots() >= 600 && queues.end(3) < 600);
+        for word in 0..600 {
+            assert_eq!(queues.get(&rings, 3, (599 - word) as u16), 599);
+            assert_eq!(queues.pop(&rings, 3), word);
+        }
+        assert_eq!(queues.flits(), 0);
+    }
+
+    #[test]
+    #[should_panic(expected = "the machine's own depths")]
+    fn slots_are_not_for_deep_channels() {
+        Slots::new(Depths::LIVE);
+    }
+}

@@ -1,0 +1,121 @@
+//! The runs of barriers at all units of a processor.
+
+use super::barrier_run::{BarrierRun, Check};
+use crate::barrier::{BarrierShell, Message, UNITS, UnitNumber};
+use crate::link::FlitEnd;
+use phitwire::nic::RunPhase;
+use phitwire::packets::responder::REGISTERS;
+use phitwire::packets::transfer::{Kind, Transfer};
+use phitwire::packets::{Completion, Outcome, TransferNic};
+use phitwire::time::{Duration, Time};
+
+/// Bytes of a word.
+const WORD: u64 = size_of::<u64>() as u64;
+
+/// See the module's text.
+#[derive(Debug, Default)]
+pub(super) struct Runs {
+    runs: [Option<Box<BarrierRun>>; UNITS],
+    /// Units with a run that is not over, one bit each.
+    going_on: u32,
+    /// Checks that wait for their answers: name, unit, run.
+    asked: Vec<(u64, usize, u32, Check)>,
+}
+
+impl Runs {
+    /// The latest run of a unit.
+    pub fn of(&self, unit: UnitNumber) -> Option<&BarrierRun> {
+        self.runs[unit.index()].as_deref()
+    }
+
+    /// The same, to command it.
+    pub fn of_mut(&mut self, unit: UnitNumber) -> Option<&mut BarrierRun> {
+        self.runs[unit.index()].as_deref_mut()
+    }
+
+    /// Begins a run.
+    pub fn begin(&mut self, unit: UnitNumber, run: BarrierRun) {
+        self.going_on |= 1 << unit.index();
+        self.runs[unit.index()] = Some(Box::new(run));
+    }
+
+    fn going_on(&self) -> impl Iterator<Item = usize> + use<> {
+        phitwire::kit::bits(self.going_on.into())
+    }
+
+    /// See [`Node::stood_still`](phitwire::node::Node::stood_still).
+    pub fn stood_still(&mut self, now: Time, span: Duration) {
+        let runs = self.runs.iter_mut().flatten();
+        runs.for_each(|run| run.stood_still(now, span));
+    }
+
+    /// Takes a message from the router.
+    pub fn receive(&mut self, now: Time, message: Message, shell: &mut BarrierShell) {
+        let what = shell.receive(message);
+        if let Some(run) = self.of_mut(message.unit) {
+            run.notified(now, what, shell);
+        }
+    }
+
+    /// Does what is due, and asks for words.
+    pub fn advance(&mut self, now: Time, shell: &mut BarrierShell, nic: &mut TransferNic<FlitEnd>) {
+        for unit in self.going_on() {
+            let Some(run) = self.runs[unit].as_deref_mut() else {
+                continue;
+            };
+            run.advance(now, shell);
+            if let Some(place) = nic.registers_mut().get_mut(unit) {
+                *place = run.word();
+            }
+            if let Some(check) = run.check() {
+                let address = REGISTERS + unit as u64 * WORD;
+                let mut get = Transfer::new(check.processor, Kind::Get, address);
+                get.len = WORD as u8;
+                // Where there is no room now there is some later.
+                if let Ok(name) = nic.post(now, &get) {
+                    run.asked();
+                    self.asked.push((name, unit, run.run(), check));
+                }
+            }
+            if run.phase() == RunPhase::Done {
+                self.going_on &= !(1 << unit);
+            }
+        }
+    }
+
+    /// Takes the end of a check; false if the request was not ours.
+    pub fn completed(&mut self, completion: &Completion) -> bool {
+        let own = |(name, ..): &(u64, usize, u32, Check)| *name == completion.name;
+        let Some(at) = self.asked.iter().position(own) else {
+            return false;
+        };
+        let (_, unit, number, check) = self.asked.swap_remove(at);
+        let word = match completion.outcome {
+            Outcome::Done { data, .. } => data.first_chunk().copied().map(u64::from_le_bytes),
+            _ => None,
+        };
+        if let Some(run) = self.runs[unit].as_deref_mut()
+            && run.run() == number
+        {
+            run.answered(check, word);
+        }
+        true
+    }
+
+    /// When [`advance`](Self::advance) has something to do.
+    pub fn deadline(&self) -> Option<Time> {
+        let runs = self
+            .going_on()
+            .filter_map(|unit| self.runs[unit].as_deref());
+        runs.filter_map(BarrierRun::deadline).min()
+    }
+
+    /// Ends all runs after the next barrier.
+    pub fn stop(&mut self) {
+        for unit in self.going_on() {
+            if let Some(run) = self.runs[unit].as_deref_mut() {
+                run.stop();
+            }
+        }
+    }
+}

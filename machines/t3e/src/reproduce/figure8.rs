@@ -1,0 +1,393 @@
+//! "Bandwidth profile" (T3E paper, figure 8): what each processor has of the network "assuming all
+//! PEs are making requests uniformly across the whole machine".
+//!
+//! The paper's figure is arithmetic: "twice the bisection bandwidth, divided by the number of
+//! nodes", and no more than a processor's port. It is computed here from the links of the torus;
+//! beside it stands what a network in virtual time takes of uniform traffic.
+
+use super::sizes::{self, torus};
+use super::table4::PEAK_MB_PER_S;
+use crate::cycle::{T3e, T3eOptions};
+use crate::route::{Direction, Shape};
+use crate::topology::{Channels, Torus};
+use phitwire::reproduce::{Kind, Observation, Row, Settings, Source, Table, Tolerance};
+use phitwire::sim::direct::{Config, Load, Serial, Simulation, Traffic, Warmup};
+
+/// A size of the machine, and two bounds per processor in MB/s that follow from the paper: twice
+/// the bisection bandwidth divided by the processors, and the port's.
+type Size = (&'static str, f64, f64);
+
+/// The sizes of the machine. 153.6 GB/s of bisection from 512 processors on is printed in section
+/// 11, with the three regimes; the rest follows from it.
+pub const SIZES: [Size; 9] = [
+    ("2x2x2", 2_400.0, 686.0),
+    ("2x4x2", 1_200.0, 640.0),
+    ("4x4x2", 1_200.0, 619.0),
+    ("4x4x4", 1_200.0, 610.0),
+    ("4x8x4", 600.0, 605.0),
+    ("8x8x4", 600.0, 602.0),
+    ("8x8x8", 600.0, 601.0),
+    ("8x16x8", 300.0, 601.0),
+    ("8x32x8", 150.0, 600.0),
+];
+
+/// How long to run a network under each load.
+#[derive(Clone, Copy, Debug)]
+pub struct Run {
+    /// Clocks that go by first.
+    pub warmup: u64,
+    /// Clocks of the measurement.
+    pub clocks: u64,
+}
+
+/// That of the command.
+pub const RUN: Run = Run {
+    warmup: 2_500,
+    clocks: 2_500,
+};
+
+/// Loads that are offered, in percents of the bound: from the first on in steps, up to all of it,
+/// until less arrives than under the one before.
+const LOADS_PERCENT: (u32, u32) = (50, 5);
+/// Tolerated shortfall at the first load: packets in flight when the measurement begins and ends.
+const UNDER_WAY: Tolerance = Tolerance::Relative(0.03);
+
+/// Bytes per second of one direction of a link.
+const LINK_GB_PER_S: f64 = 0.6;
+
+/// What was computed and measured of a network.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    nodes: u32,
+    bisection_gb_per_s: f64,
+    /// Offered and accepted at the first load.
+    first_mb_per_s: [f64; 2],
+    /// The most that arrived under any load, and what arrives of as much as ports can send.
+    saturation_mb_per_s: f64,
+    overload_mb_per_s: f64,
+}
+
+impl Seen {
+    fn share(&self) -> f64 {
+        2.0 * self.bisection_gb_per_s / f64::from(self.nodes) * 1_000.0
+    }
+
+    /// What a port bears of traffic to all, a processor's own memory included: that part does not
+    /// cross it.
+    fn port(&self) -> f64 {
+        PEAK_MB_PER_S * self.uniform()
+    }
+
+    /// Uniform traffic to all for each part of it that goes to others.
+    fn uniform(&self) -> f64 {
+        f64::from(self.nodes) / f64::from(self.nodes - 1)
+    }
+
+    fn bound(&self) -> f64 {
+        self.share().min(self.port())
+    }
+}
+
+/// GB/s of the links, both directions, between the halves of the longest dimension.
+fn bisection_gb_per_s(shape: &Shape) -> f64 {
+    let longest = shape.size().into_iter().max().unwrap_or(0);
+    let dimension = (0..3).rfind(|&at| shape.size()[at] == longest);
+    let dimension = dimension.unwrap_or(0);
+    let is_low = |node| shape.place(node).0[dimension] < longest / 2;
+    let crosses = |&(from, direction, to): &(u32, Direction, u32)| {
+        direction.dimension() == dimension && is_low(from) != is_low(to)
+    };
+    2.0 * LINK_GB_PER_S * shape.links().filter(crosses).count() as f64
+}
+
+fn seen(size: &str, run: Run, seed: u64) -> Result<Seen, String> {
+    let torus = torus(size)?;
+    let mut seen = Seen {
+        nodes: torus.shape().nodes(),
+        bisection_gb_per_s: bisection_gb_per_s(torus.shape()),
+        ..Seen::default()
+    };
+    let scale = PEAK_MB_PER_S * seen.uniform();
+    let carries = |percent: u32| {
+        let load = seen.bound() / scale * f64::from(percent) / 100.0;
+        let millionths = (load * f64::from(Load::UNIT)) as u32;
+        let load = Load::from_millionths(millionths).unwrap_or(Load::FULL);
+        let carried = carried(&torus, load, run, seed)?;
+        Ok::<_, String>(carried.map(|part| scale * part))
+    };
+    let (first, step) = LOADS_PERCENT;
+    let (mut offered_first, mut saturation) = (None, 0.0);
+    for percent in (first..=100).step_by(step as usize) {
+        let [offered, arrived] = carries(percent)?;
+        offered_first = offered_first.or(Some([offered, arrived]));
+        if arrived < saturation {
+            break;
+        }
+        saturation = arrived;
+    }
+    seen.first_mb_per_s = offered_first.unwrap_or_default();
+    let [_, overload] = carried(&torus, Load::FULL, run, seed)?;
+    seen.overload_mb_per_s = scale * overload;
+    seen.saturation_mb_per_s = saturation.max(seen.overload_mb_per_s);
+    Ok(seen)
+}
+
+/// Offered and accepted under a load, as fractions of the ports' rate.
+fn carried(torus: &Torus, load: Load, run: Run, seed: u64) -> Result<[f64; 2], String> {
+    let config = Config {
+        seed,
+        traffic: Traffic {
+            load,
+            message_bytes: 64,
+            ..Traffic::default()
+        },
+        warmup: Warmup::Cycles(run.warmup),
+        measure_cycles: run.clocks,
+        drain_cycles: 0,
+        ..Config::default()
+    };
+    let options = T3eOptions {
+        adaptive: Some(true),
+        channels: Some(Channels::Optimised),
+        ..T3eOptions::default()
+    };
+    let simulation = Simulation::<T3e>::new(torus, &config, &options, 1);
+    let mut simulation = simulation.map_err(|error| error.to_string())?;
+    let report = simulation.run(&mut Serial, |_| {});
+    match report.violations.first() {
+        None => Ok([report.offered_load, report.accepted_load]),
+        Some(violation) => Err(format!("{}: {violation:?}", torus.shape())),
+    }
+}
+
+/// Computes and measures these sizes.
+///
+/// # Errors
+/// If a network cannot be simulated, or does what it must not.
+pub fn table(settings: &Settings<'_>, sizes: &[Size], run: Run) -> Result<Table, String> {
+    let seed = settings.seed;
+    let seen = sizes::each(settings, sizes, |size| seen(size.0, run, seed))?;
+    Ok(table_of(sizes, &seen, run))
+}
+
+fn table_of(sizes: &[Size], all: &[Seen], run: Run) -> Table {
+    let (mut rows, mut also) = (Vec::new(), Vec::new());
+    for (&(size, share, port), seen) in sizes.iter().zip(all) {
+        let label = |what| format!("{} PEs, {size}: {what}", seen.nodes);
+        // What floating point adds; the port's are rounded.
+        let exact = Tolerance::Absolute(1e-6);
+        let row = |kind, what, expected, ours, within| {
+            Row::new(kind, Source::Expected, label(what), expected, ours, within)
+        };
+        let (bound, saturation) = (seen.bound(), seen.saturation_mb_per_s);
+        let [offered, arrived] = seen.first_mb_per_s;
+        let first = "accepted at half of the bound";
+        let rounded = Tolerance::Absolute(0.5);
+        rows.extend([
+            row(Kind::Count, "2 x bisection / N", share, seen.share(), exact),
+            row(Kind::Formula, "port", port, seen.port(), rounded),
+            row(Kind::Running, first, offered, arrived, UNDER_WAY),
+            row(
+                Kind::Running,
+                "saturation",
+                bound,
+                saturation,
+                Tolerance::AtMost(0.0),
+            ),
+        ]);
+        for (what, ours) in [
+            ("saturation, % of the bound", saturation),
+            ("in overload, % of the bound", seen.overload_mb_per_s),
+        ] {
+            let percent = 100.0 * ours / bound;
+            also.push(Observation::new(Kind::Running, label(what), None, percent));
+        }
+        if seen.nodes >= FULL_BISECTION {
+            let (kind, label) = (Kind::Count, label("bisection, GB/s"));
+            let (paper, ours) = (BISECTION_GB_PER_S, seen.bisection_gb_per_s);
+            rows.push(Row::new(kind, Source::Paper, label, paper, ours, exact));
+        }
+    }
+    rows.extend(steps(all));
+    Table {
+        title: "Global bandwidth of each processor (T3E paper, figure 8)".into(),
+        unit: "MB/s",
+        decimals: 1,
+        rows,
+        also,
+        assumptions: assumptions(run),
+    }
+}
+
+/// Processors from which on the bisection stays the same, and what it is (section 11).
+const FULL_BISECTION: u32 = 512;
+const BISECTION_GB_PER_S: f64 = 153.6;
+/// How far the step may be from a half.
+const STEP_PERCENT: f64 = 10.0;
+
+/// "Beyond 512 nodes, the Y dimension becomes the bottleneck": from 512 to 1,024 processors, half is
+/// left.
+fn steps(all: &[Seen]) -> Vec<Row> {
+    let of = |nodes| all.iter().find(|seen| seen.nodes == nodes);
+    let (Some(before), Some(after)) = (of(FULL_BISECTION), of(2 * FULL_BISECTION)) else {
+        return Vec::new();
+    };
+    let row = |kind, what, ours| {
+        let label = format!("{what} of 1024 PEs, % of that of 512");
+        let within = Tolerance::Absolute(STEP_PERCENT);
+        Row::new(kind, Source::Expected, label, 50.0, 100.0 * ours, within)
+    };
+    let measured = after.saturation_mb_per_s / before.saturation_mb_per_s;
+    vec![
+        row(Kind::Count, "bound", after.bound() / before.bound()),
+        row(Kind::Running, "saturation", measured),
+    ]
+}
+
+fn assumptions(run: Run) -> Vec<String> {
+    vec![
+        "The paper's figure is a bound, the smaller one of twice the bisection bandwidth by the number of nodes \
+         and of what a port bears: 600 MB/s for the part (N-1)/N of the traffic that crosses it. Its picture is \
+         missing in our text; 153.6 GB/s and the regimes (ports up to 64, balance from 128 to 512, Y beyond) \
+         are in section 11, and the values under \"expected\" follow. Ours are counted in the links of the \
+         torus. Multiply by table 4 for payload."
+            .into(),
+        format!(
+            "Run, for saturation: every processor offers 10-flit puts of 64 bytes to random others, without \
+             responses: {} % of the bound and {} % more each time, until less arrives than before. Saturation is \
+             the most that arrived, in {} clocks after {} others; adaptive routing, optimised channels. In \
+             the figure's measure all flits count 8 bytes, and traffic to oneself, which crosses nothing, \
+             is added.",
+            LOADS_PERCENT.0, LOADS_PERCENT.1, run.clocks, run.warmup
+        ),
+        "No bound is ever exceeded by a network that conserves packets; what can fail is that half of it is carried, \
+         all but 3 %, and that the step at 512 processors is there."
+            .into(),
+        "A bound is reached without contention only, and what packets lose by waiting for each other the paper \
+         does not say. In overload, when every port offers all it can, less arrives than at saturation where \
+         rings are long: nothing holds sources back, while processors of the machine have a bounded number of \
+         requests outstanding."
+            .into(),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHORT: Run = Run {
+        warmup: 400,
+        clocks: 1_200,
+    };
+
+    #[test]
+    fn small_machines_stay_below_the_bound() {
+        let settings = Settings::of_the_paper(1);
+        let table = table(&settings, &SIZES[..4], SHORT).unwrap();
+        assert!(table.within(), "{table:#?}");
+        assert!(table.also.iter().all(|seen| seen.ours > 40.0), "{table:#?}");
+    }
+
+    /// What is outside, by the ends of the labels.
+    fn outside(sizes: &[Size], seen: &[Seen]) -> Vec<String> {
+        let table = table_of(sizes, seen, SHORT);
+        let rows = table.rows.into_iter().filter(|row| !row.within());
+        rows.map(|row| row.label).collect()
+    }
+
+    /// Canary: the network carries half of the bound but not all of it. If that is offered first,
+    /// the table says so.
+    #[test]
+    fn a_first_load_that_does_not_arrive_is_told() {
+        let run = Run {
+            warmup: 1_000,
+            clocks: 1_500,
+        };
+        let mut seen = seen("4x4x4", run, 1).unwrap();
+        assert_eq!(outside(&SIZES[3..4], &[seen]), [""; 0]);
+        let torus = torus("4x4x4").unwrap();
+        seen.first_mb_per_s = carried(&torus, Load::FULL, run, 1).unwrap();
+        let told = outside(&SIZES[3..4], &[seen]);
+        assert_eq!(told, ["64 PEs, 4x4x4: accepted at half of the bound"]);
+    }
+
+    /// A network of other links than its size has: one cable of the middle is missing, or the other
+    /// half of the machine.
+    #[test]
+    fn links_that_are_missing_are_told() {
+        let mut seen = seen("4x4x4", SHORT, 1).unwrap();
+        assert_eq!(outside(&SIZES[3..4], &[seen]), [""; 0]);
+        seen.bisection_gb_per_s -= 2.0 * LINK_GB_PER_S;
+        assert_eq!(
+            outside(&SIZES[3..4], &[seen]),
+            ["64 PEs, 4x4x4: 2 x bisection / N"]
+        );
+        let half = self::seen("4x4x2", SHORT, 1).unwrap();
+        let told = outside(&SIZES[3..4], &[half]);
+        assert_eq!(told, ["32 PEs, 4x4x4: port"], "both have 1,200 MB/s");
+    }
+
+    /// A network that carries more than its links can: what was measured in a small one, where the
+    /// bound is that of a long one.
+    #[test]
+    fn more_than_the_bound_is_told() {
+        let small = seen("2x2x2", SHORT, 1).unwrap();
+        let long = Seen {
+            nodes: 2_048,
+            bisection_gb_per_s: 153.6,
+            ..small
+        };
+        let told = outside(&SIZES[8..], &[long]);
+        assert_eq!(told, ["2048 PEs, 8x32x8: saturation"]);
+        let full = Seen {
+            saturation_mb_per_s: long.bound(),
+            ..long
+        };
+        assert_eq!(outside(&SIZES[8..], &[full]), [""; 0]);
+    }
+
+    #[test]
+    fn steps_that_are_not_there_are_told() {
+        let of = |nodes, saturation_mb_per_s| Seen {
+            nodes,
+            bisection_gb_per_s: BISECTION_GB_PER_S,
+            first_mb_per_s: [300.0; 2],
+            saturation_mb_per_s,
+            overload_mb_per_s: 0.0,
+        };
+        let told = |after| outside(&SIZES[6..8], &[of(512, 350.0), of(1_024, after)]);
+        assert_eq!(told(175.0), [""; 0]);
+        for after in [139.0, 211.0] {
+            assert_eq!(told(after), ["saturation of 1024 PEs, % of that of 512"]);
+        }
+        let mut narrow = of(512, 350.0);
+        narrow.bisection_gb_per_s /= 2.0;
+        let told = outside(&SIZES[6..8], &[narrow, of(1_024, 175.0)]);
+        let expected = [
+            "512 PEs, 8x8x8: 2 x bisection / N",
+            "512 PEs, 8x8x8: saturation",
+            "512 PEs, 8x8x8: bisection, GB/s",
+            "bound of 1024 PEs, % of that of 512",
+        ];
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn bounds_of_all_sizes_are_counted() {
+        for (size, share, port) in SIZES {
+            let shape: Shape = size.parse().unwrap();
+            let seen = Seen {
+                nodes: shape.nodes(),
+                bisection_gb_per_s: bisection_gb_per_s(&shape),
+                ..Seen::default()
+            };
+            assert!((seen.share() - share).abs() < 1e-6, "{size}: {seen:?}");
+            assert!((seen.port() - port).abs() < 0.5, "{size}");
+            assert_eq!(
+                seen.bisection_gb_per_s == 153.6,
+                seen.nodes >= 512,
+                "{size}"
+            );
+        }
+    }
+}

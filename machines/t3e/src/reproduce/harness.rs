@@ -1,0 +1,345 @@
+//! Routers of a torus joined by links, cycle by cycle, and processors that send what they are told
+//! to: all of it can be seen, the pins of every port included.
+//!
+//! Crossbars, buffers and credits are those of every other network in virtual time; only what
+//! carries flits and credits from one end of a link to the other is this module's own. A flit takes
+//! [`LINK_CYCLES`] from a crossbar to the pins of the next router, and [`PROCESSOR_CYCLES`] to and
+//! from a processor; a credit takes as long.
+
+mod processor;
+
+pub use processor::Stream;
+
+use self::processor::Processor;
+use crate::format::{Command, Flit, FlitKind, VCS};
+use crate::link::{Depths, IdealEnd};
+use crate::route::{Direction, Shape};
+use crate::router::{
+    Crossbar, FlitPorts, LINK_CYCLES, PORTS, PROCESSOR, PROCESSOR_CYCLES, RouterRegisters,
+};
+use phitwire::kit::bits;
+
+/// Cycles that something may be under way, and one more: a power of two.
+const WHEEL: usize = 8;
+const _: () = assert!(LINK_CYCLES < WHEEL as u64);
+const _: () = assert!(PROCESSOR_CYCLES < WHEEL as u64);
+
+/// Cycles after which a network that should have come to rest is given up.
+const PATIENCE_CYCLES: u64 = 1_000_000;
+
+/// When a packet was at the pins of routers and processors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Times {
+    /// Its first flit came to the router of its source.
+    pub entered: u64,
+    /// Its first flit came to the processor that it is for.
+    pub first: u64,
+    /// Its last flit came there.
+    pub last: u64,
+    /// How many of them did.
+    pub flits: u64,
+}
+
+impl Times {
+    /// Cycles from the input of the source's router to the processor.
+    pub fn one_way(&self) -> u64 {
+        self.first - self.entered
+    }
+}
+
+/// A request and its response, if there is one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transfer {
+    /// The processor that asks.
+    pub from: u32,
+    /// The one that it asks.
+    pub to: u32,
+    /// What for.
+    pub command: Command,
+    /// The request's.
+    pub request: Times,
+    /// The response's: zeros until it comes.
+    pub response: Times,
+}
+
+/// The header of a packet at the pins of a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Passage {
+    /// When.
+    pub cycle: u64,
+    /// The router; the processor's if the packet has left it for the processor.
+    pub router: u32,
+    /// The port that it came in by; `None` at the processor.
+    pub port: Option<usize>,
+}
+
+/// One end of a link, as what travels finds it.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    Router(u32, u8),
+    Processor(u32),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Travels {
+    Flit(Flit),
+    Credit(u8),
+}
+
+#[derive(Debug)]
+struct Router {
+    crossbar: Crossbar,
+    ends: [IdealEnd; PORTS],
+    peers: [Option<Place>; PORTS],
+    /// Ports whose places have become free and whose other ends have not been told.
+    owing: u8,
+    is_active: bool,
+    /// Packets that left, by output and channel.
+    packets: [[u64; VCS]; PORTS],
+}
+
+/// A network at work.
+#[derive(Debug)]
+pub struct Harness {
+    routers: Vec<Router>,
+    processors: Vec<Processor>,
+    /// What arrives, by cycle modulo [`WHEEL`].
+    arriving: [Vec<(Place, Travels)>; WHEEL],
+    under_way: usize,
+    /// Routers and processors with something to do.
+    active: [Vec<u32>; 2],
+    cycle: u64,
+    transfers: Vec<Transfer>,
+    /// Passages of headers, if somebody wants to know.
+    passages: Option<Vec<Passage>>,
+}
+
+/// The links of a router in one cycle.
+struct Wires<'a> {
+    ends: &'a mut [IdealEnd; PORTS],
+    owing: &'a mut u8,
+    packets: &'a mut [[u64; VCS]; PORTS],
+    out: [Option<Flit>; PORTS],
+}
+
+impl FlitPorts for Wires<'_> {
+    fn credits(&self, port: usize, vc: usize) -> u32 {
+        self.ends[port].credits(vc)
+    }
+
+    fn push(&mut self, port: usize, vc: usize, flit: Flit) {
+        self.ends[port].send(vc);
+        self.packets[port][vc] += u64::from(flit.control.is_head());
+        let before = self.out[port].replace(flit);
+        assert!(before.is_none(), "an output sends a flit in a cycle");
+    }
+
+    fn front(&self, port: usize, vc: usize) -> u64 {
+        self.ends[port].front(vc)
+    }
+
+    fn pop(&mut self, port: usize, vc: usize) -> u64 {
+        *self.owing |= 1 << port;
+        self.ends[port].pop(vc)
+    }
+}
+
+/// Cycles from one end of the link of a port to the other.
+const fn link_cycles(port: usize) -> u64 {
+    match port {
+        PROCESSOR => PROCESSOR_CYCLES,
+        _ => LINK_CYCLES,
+    }
+}
+
+impl Harness {
+    /// The routers of a torus with their links, at rest. Processor n is that of node n.
+    ///
+    /// # Panics
+    /// If there are not as many registers as nodes.
+    pub fn new(shape: &Shape, registers: Vec<RouterRegisters>) -> Self {
+        assert_eq!(registers.len(), shape.nodes() as usize, "one for each node");
+        let router = |(node, registers): (u32, RouterRegisters)| {
+            let RouterRegisters {
+                route,
+                table,
+                processor,
+                ..
+            } = registers;
+            let mut peers = [None; PORTS];
+            for direction in Direction::ALL {
+                let to = shape.neighbour(node, direction);
+                let port = direction.opposite().index() as u8;
+                peers[direction.index()] = to.map(|to| Place::Router(to, port));
+            }
+            peers[PROCESSOR] = Some(Place::Processor(node));
+            let depths = |port| match port {
+                PROCESSOR => Depths::PROCESSOR,
+                _ => Depths::PAPER,
+            };
+            Router {
+                crossbar: Crossbar::new(route, table, processor),
+                ends: core::array::from_fn(|port| IdealEnd::new(depths(port))),
+                peers,
+                owing: 0,
+                is_active: false,
+                packets: [[0; VCS]; PORTS],
+            }
+        };
+        Self {
+            processors: (0..shape.nodes()).map(|_| Processor::new()).collect(),
+            routers: (0..).zip(registers).map(router).collect(),
+            arriving: Default::default(),
+            under_way: 0,
+            active: [Vec::new(), Vec::new()],
+            cycle: 0,
+            transfers: Vec::new(),
+            passages: None,
+        }
+    }
+
+    /// The next cycle.
+    pub fn cycle(&self) -> u64 {
+        self.cycle
+    }
+
+    /// All transfers since the last [`forget`](Self::forget), by number.
+    pub fn transfers(&self) -> &[Transfer] {
+        &self.transfers
+    }
+
+    /// Forgets transfers, of which none is under way.
+    pub fn forget(&mut self) {
+        self.transfers.clear();
+    }
+
+    /// Passages from now on, and those so far.
+    pub fn watch(&mut self) -> Vec<Passage> {
+        self.passages.replace(Vec::new()).unwrap_or_default()
+    }
+
+    /// Packets that have left a router by a port on each channel.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn packets(&self, router: u32, port: usize) -> [u64; VCS] {
+        self.routers[router as usize].packets[port]
+    }
+
+    fn wake_router(&mut self, router: u32) {
+        let state = &mut self.routers[router as usize];
+        if !core::mem::replace(&mut state.is_active, true) {
+            state.crossbar.rest_until(self.cycle);
+            self.active[0].push(router);
+        }
+    }
+
+    /// Runs until nothing is left to do. Whether that was soon enough.
+    pub fn run_to_rest(&mut self) -> bool {
+        let limit = self.cycle + PATIENCE_CYCLES;
+        while self.under_way > 0 || self.active.iter().any(|active| !active.is_empty()) {
+            if self.cycle == limit {
+                return false;
+            }
+            self.step();
+        }
+        true
+    }
+
+    /// Runs a cycle.
+    pub fn step(&mut self) {
+        let slot = self.cycle as usize % WHEEL;
+        let mut arriving = core::mem::take(&mut self.arriving[slot]);
+        self.under_way -= arriving.len();
+        for (place, what) in arriving.drain(..) {
+            match place {
+                Place::Router(router, port) => self.at_router(router, port.into(), what),
+                Place::Processor(processor) => self.at_processor(processor, what),
+            }
+        }
+        self.arriving[slot] = arriving;
+        let mut active = core::mem::take(&mut self.active);
+        active[1].retain(|&processor| self.run_processor(processor));
+        active[0].retain(|&router| self.run_router(router));
+        self.active = active;
+        self.cycle += 1;
+    }
+
+    fn travel(&mut self, to: Place, what: Travels, cycles: u64) {
+        let slot = (self.cycle + cycles) as usize % WHEEL;
+        self.arriving[slot].push((to, what));
+        self.under_way += 1;
+    }
+
+    fn at_router(&mut self, number: u32, port: usize, what: Travels) {
+        self.wake_router(number);
+        let cycle = self.cycle;
+        let router = &mut self.routers[number as usize];
+        let flit = match what {
+            Travels::Credit(vc) => {
+                router.ends[port].give(vc.into());
+                return router.crossbar.wake();
+            }
+            Travels::Flit(flit) => flit,
+        };
+        let FlitKind::Data(vc) = flit.control.kind() else {
+            return;
+        };
+        assert!(
+            router.ends[port].receive(vc.into(), flit),
+            "there was a credit"
+        );
+        router.crossbar.announce(cycle, port, vc.into());
+        if flit.control.is_head() {
+            self.passes(number, Some(port));
+        }
+    }
+
+    fn passes(&mut self, router: u32, port: Option<usize>) {
+        let cycle = self.cycle;
+        if let Some(passages) = &mut self.passages {
+            passages.push(Passage {
+                cycle,
+                router,
+                port,
+            });
+        }
+    }
+
+    /// A router's cycle. Whether it has more to do without being told.
+    fn run_router(&mut self, number: u32) -> bool {
+        let router = &mut self.routers[number as usize];
+        let Router {
+            crossbar,
+            ends,
+            owing,
+            packets,
+            ..
+        } = router;
+        let mut wires = Wires {
+            ends,
+            owing,
+            packets,
+            out: [None; PORTS],
+        };
+        crossbar.run_until(self.cycle + 1, &mut wires);
+        let out = wires.out;
+        let peers = router.peers;
+        let mut credits = [None; PORTS];
+        for port in bits(u64::from(router.owing)) {
+            credits[port] = router.ends[port].next_credit();
+            router.owing &= !(u8::from(!router.ends[port].owes()) << port);
+        }
+        router.is_active = router.crossbar.next_cycle().is_some() || router.owing != 0;
+        let is_active = router.is_active;
+        for port in 0..PORTS {
+            let flit = out[port].map(Travels::Flit);
+            let credit = credits[port].map(|vc| Travels::Credit(vc as u8));
+            for what in [flit, credit].into_iter().flatten() {
+                let peer = peers[port].expect("what has credits, or came, has a link");
+                self.travel(peer, what, link_cycles(port));
+            }
+        }
+        is_active
+    }
+}

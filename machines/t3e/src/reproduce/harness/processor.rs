@@ -1,0 +1,282 @@
+//! Processors of the harness: what they send, and what comes to them.
+
+use std::collections::VecDeque;
+
+use super::{Harness, Place, Times, Transfer, Travels};
+use crate::format::{Command, Flit, FlitKind, Header, Name, PacketBuf, Request, VCS, vc};
+use crate::link::{Credits, Depths};
+use crate::router::{PROCESSOR, PROCESSOR_CYCLES};
+
+/// Requests without an end, as fast as they can be sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Stream {
+    /// To whom.
+    pub to: u32,
+    /// What is asked for.
+    pub command: Command,
+    /// Requests without a response, at most.
+    pub outstanding: u32,
+}
+
+/// A packet to be sent.
+#[derive(Debug)]
+struct Waiting {
+    /// The first cycle in which it may be.
+    due: u64,
+    /// The number of its transfer.
+    transfer: usize,
+    packet: PacketBuf,
+}
+
+/// A packet that comes in.
+#[derive(Clone, Copy, Debug)]
+struct Coming {
+    header: Header,
+    first: u64,
+    flits: usize,
+    /// Of its transfer, once it is known.
+    name: u32,
+}
+
+/// A processor, its end of its link included.
+#[derive(Debug)]
+pub(super) struct Processor {
+    credits: Credits,
+    /// Requests and responses to be sent.
+    waiting: [VecDeque<Waiting>; 2],
+    /// What is being sent, and how many of its flits have been.
+    sending: Option<(PacketBuf, usize)>,
+    /// Whether the next packet is rather a response.
+    turn: usize,
+    /// The packets that come in, by channel.
+    coming: [Option<Coming>; VCS],
+    stream: Option<Stream>,
+    outstanding: u32,
+    is_active: bool,
+}
+
+/// The command that answers another one.
+const fn answer(command: Command) -> Command {
+    match command {
+        Command::Get1 => Command::Get1Data,
+        Command::Get8 => Command::Get8Data,
+        _ => Command::Done,
+    }
+}
+
+impl Harness {
+    /// Has one processor ask another for something, as soon as it can.
+    ///
+    /// # Panics
+    /// If there is no such processor.
+    pub fn ask(&mut self, from: u32, to: u32, command: Command, ordered: bool) {
+        let request = Request {
+            address: 0,
+            bytes: 8 * command.words().max(1) as u8,
+            ordered,
+            name: Name::new(self.transfers.len() as u32),
+        };
+        assert!(
+            self.transfers.len() < 1 << Name::BITS,
+            "names are told apart"
+        );
+        let ends = (from as u16, to as u16);
+        let data = [0; 8];
+        let waiting = Waiting {
+            due: self.cycle,
+            transfer: self.transfers.len(),
+            packet: PacketBuf::request(command, ends, &request, &data[..command.words()]),
+        };
+        self.transfers.push(Transfer {
+            from,
+            to,
+            command,
+            request: Times::default(),
+            response: Times::default(),
+        });
+        self.post(from, 0, waiting);
+    }
+
+    /// Has a processor send requests without an end.
+    pub fn stream(&mut self, from: u32, stream: Stream) {
+        self.processors[from as usize].stream = Some(stream);
+        self.wake_processor(from);
+    }
+
+    fn post(&mut self, processor: u32, class: usize, waiting: Waiting) {
+        self.processors[processor as usize].waiting[class].push_back(waiting);
+        self.wake_processor(processor);
+    }
+
+    fn wake_processor(&mut self, processor: u32) {
+        let is_active = &mut self.processors[processor as usize].is_active;
+        if !core::mem::replace(is_active, true) {
+            self.active[1].push(processor);
+        }
+    }
+
+    pub(super) fn at_processor(&mut self, number: u32, what: Travels) {
+        let flit = match what {
+            Travels::Credit(vc) => {
+                return self.processors[number as usize].credits.give(vc.into());
+            }
+            Travels::Flit(flit) => flit,
+        };
+        let FlitKind::Data(vc) = flit.control.kind() else {
+            return;
+        };
+        self.travel(
+            Place::Router(number, PROCESSOR as u8),
+            Travels::Credit(vc),
+            PROCESSOR_CYCLES,
+        );
+        if flit.control.is_head() {
+            self.passes(number, None);
+        }
+        let coming = &mut self.processors[number as usize].coming[usize::from(vc)];
+        if let Some(packet) = take(coming, flit, self.cycle) {
+            self.arrived(number, packet);
+        }
+    }
+
+    /// A packet has arrived whole.
+    fn arrived(&mut self, processor: u32, packet: Coming) {
+        let cycle = self.cycle;
+        let transfer = &mut self.transfers[packet.name as usize];
+        let is_response = packet.header.command.is_response();
+        let (to, times) = match is_response {
+            false => (transfer.to, &mut transfer.request),
+            true => (transfer.from, &mut transfer.response),
+        };
+        assert!(
+            to == processor && times.flits == 0,
+            "once, and where it should"
+        );
+        times.first = packet.first;
+        times.last = cycle;
+        times.flits = packet.flits as u64;
+        if is_response {
+            let asker = &mut self.processors[processor as usize];
+            asker.outstanding = asker.outstanding.saturating_sub(1);
+            if asker.stream.is_some() {
+                self.wake_processor(processor);
+            }
+        } else {
+            let command = answer(transfer.command);
+            let data = [0; 8];
+            let data = &data[..command.words()];
+            let to = transfer.from;
+            let name = Name::new(packet.name);
+            let bytes = 8 * data.len() as u8;
+            let waiting = Waiting {
+                due: cycle + 1,
+                transfer: packet.name as usize,
+                packet: PacketBuf::response(command, to as u16, name, bytes, data),
+            };
+            self.post(processor, 1, waiting);
+        }
+    }
+
+    /// A processor's cycle. Whether it has more to do without being told.
+    pub(super) fn run_processor(&mut self, number: u32) -> bool {
+        let processor = &mut self.processors[number as usize];
+        if let Some(stream) = processor.stream
+            && processor.waiting[0].is_empty()
+            && processor.outstanding < stream.outstanding
+        {
+            processor.outstanding += 1;
+            self.ask(number, stream.to, stream.command, false);
+        }
+        let cycle = self.cycle;
+        let processor = &mut self.processors[number as usize];
+        if processor.sending.is_none()
+            && let Some(class) = processor.next(cycle)
+            && let Some(next) = processor.waiting[class].pop_front()
+        {
+            processor.turn = 1 - class;
+            processor.sending = Some((next.packet, 0));
+            let transfer = &mut self.transfers[next.transfer];
+            let times = match class {
+                0 => &mut transfer.request,
+                _ => &mut transfer.response,
+            };
+            times.entered = cycle + PROCESSOR_CYCLES;
+        }
+        if let Some(flit) = processor.next_flit() {
+            let to = Place::Router(number, PROCESSOR as u8);
+            self.travel(to, Travels::Flit(flit), PROCESSOR_CYCLES);
+        }
+        let processor = &mut self.processors[number as usize];
+        let waits = processor.waiting.iter().any(|waiting| !waiting.is_empty());
+        let may_ask = |stream: Stream| processor.outstanding < stream.outstanding;
+        processor.is_active =
+            waits || processor.sending.is_some() || processor.stream.is_some_and(may_ask);
+        processor.is_active
+    }
+}
+
+impl Processor {
+    /// One with nothing to do.
+    pub(super) fn new() -> Self {
+        Self {
+            credits: Credits::new(Depths::PROCESSOR.all()),
+            waiting: [VecDeque::new(), VecDeque::new()],
+            sending: None,
+            turn: 0,
+            coming: [None; VCS],
+            stream: None,
+            outstanding: 0,
+            is_active: false,
+        }
+    }
+
+    /// Whether a request (0) or a response (1) is to be sent next.
+    fn next(&self, cycle: u64) -> Option<usize> {
+        let may = |class: usize| {
+            let vc = vc::of(class == 1, 0);
+            let front = self.waiting[class].front();
+            self.credits.left(vc) > 0 && front.is_some_and(|waiting| waiting.due <= cycle)
+        };
+        [self.turn, 1 - self.turn]
+            .into_iter()
+            .find(|&class| may(class))
+    }
+
+    /// The flit that is sent in this cycle.
+    fn next_flit(&mut self) -> Option<Flit> {
+        let (packet, sent) = self.sending.as_mut()?;
+        let vc = vc::of(packet.is_response(), 0);
+        if self.credits.left(vc) == 0 {
+            return None;
+        }
+        self.credits.take(vc);
+        let flit = Flit::data(packet.flits()[*sent], vc, *sent == 0);
+        *sent += 1;
+        if *sent == packet.flits().len() {
+            self.sending = None;
+        }
+        Some(flit)
+    }
+}
+
+/// Takes in a flit of a channel. The packet that it ends.
+fn take(coming: &mut Option<Coming>, flit: Flit, cycle: u64) -> Option<Coming> {
+    if flit.control.is_head() {
+        let (header, _) = Header::parse(flit.word).ok()?;
+        let begun = Coming {
+            header,
+            first: cycle,
+            flits: 0,
+            name: u32::from(header.id) | u32::from(header.origin) << Name::ID_BITS,
+        };
+        assert!(coming.replace(begun).is_none(), "packets do not mix");
+    }
+    let packet = coming.as_mut()?;
+    packet.flits += 1;
+    // The header of a request has the low bits of its name only.
+    if packet.flits == 2 && !packet.header.command.is_response() {
+        packet.name = Request::parse(&packet.header, flit.word).name.bits();
+    }
+    let is_whole = packet.flits == packet.header.command.flits();
+    if is_whole { coming.take() } else { None }
+}

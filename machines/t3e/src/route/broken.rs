@@ -1,0 +1,137 @@
+//! What of a machine does not work.
+
+use super::direction::Direction;
+use super::shape::Shape;
+
+/// Broken links, and nodes that are cut off from the network: dead ones, and those of a board that
+/// is being swapped (paper, section 9). A link is broken in both directions, since each direction
+/// carries the credits of the other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Broken {
+    /// By node, a bit for each direction whose link leads nowhere or is broken.
+    links: Vec<u8>,
+    /// By node.
+    isolated: Vec<bool>,
+    /// By node, a bit for each direction that packets can leave in.
+    works: Vec<u8>,
+}
+
+impl Broken {
+    /// Nothing is.
+    pub fn none(shape: &Shape) -> Self {
+        let nodes = shape.nodes() as usize;
+        let mut broken = Self {
+            links: vec![0; nodes],
+            isolated: vec![false; nodes],
+            works: vec![0; nodes],
+        };
+        for node in 0..shape.nodes() {
+            for direction in Direction::ALL {
+                let missing = u8::from(shape.neighbour(node, direction).is_none());
+                broken.links[node as usize] |= missing << direction.index();
+            }
+            broken.works[node as usize] = !broken.links[node as usize];
+        }
+        broken
+    }
+
+    /// Breaks the link of `node` in `direction`, or mends it. A link that `shape` has not stays
+    /// missing.
+    ///
+    /// # Panics
+    /// If there is no such node.
+    pub fn set_link(&mut self, shape: &Shape, node: u32, direction: Direction, broken: bool) {
+        let Some(peer) = shape.neighbour(node, direction) else {
+            return;
+        };
+        for (node, direction) in [(node, direction), (peer, direction.opposite())] {
+            let bit = 1 << direction.index();
+            let links = &mut self.links[node as usize];
+            *links = if broken { *links | bit } else { *links & !bit };
+        }
+        self.look_at(shape, node);
+    }
+
+    /// Cuts a node off, or admits it again.
+    ///
+    /// # Panics
+    /// If there is no such node.
+    pub fn set_isolated(&mut self, shape: &Shape, node: u32, isolated: bool) {
+        self.isolated[node as usize] = isolated;
+        self.look_at(shape, node);
+    }
+
+    /// Finds out again which links at `node` work.
+    fn look_at(&mut self, shape: &Shape, node: u32) {
+        for direction in Direction::ALL {
+            let Some(peer) = shape.neighbour(node, direction) else {
+                continue;
+            };
+            let whole = self.links[node as usize] >> direction.index() & 1 == 0;
+            let works = whole && !self.is_isolated(node) && !self.is_isolated(peer);
+            for (node, direction) in [(node, direction), (peer, direction.opposite())] {
+                let bit = 1 << direction.index();
+                let bits = &mut self.works[node as usize];
+                *bits = if works { *bits | bit } else { *bits & !bit };
+            }
+        }
+    }
+
+    /// Whether a node is cut off.
+    ///
+    /// # Panics
+    /// If there is no such node.
+    #[inline]
+    pub fn is_isolated(&self, node: u32) -> bool {
+        self.isolated[node as usize]
+    }
+
+    /// Whether packets can leave `node` in `direction`: there is a link, it is whole, and neither of
+    /// its nodes is cut off.
+    ///
+    /// # Panics
+    /// If there is no such node.
+    #[inline]
+    pub fn works(&self, node: u32, direction: Direction) -> bool {
+        self.works[node as usize] >> direction.index() & 1 != 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_break_at_both_ends_and_mend() {
+        let shape: Shape = "4x4x4".parse().expect("a shape");
+        let whole = Broken::none(&shape);
+        let mut broken = whole.clone();
+        let peer = shape.neighbour(9, Direction::MinusY).expect("a torus");
+        broken.set_link(&shape, 9, Direction::MinusY, true);
+        assert!(!broken.works(9, Direction::MinusY) && !broken.works(peer, Direction::PlusY));
+        assert!(broken.works(9, Direction::PlusY) && broken.works(peer, Direction::MinusY));
+        // A node that comes back does not mend the link.
+        broken.set_isolated(&shape, peer, true);
+        for direction in Direction::ALL {
+            let from = shape.neighbour(peer, direction).expect("a torus");
+            assert!(!broken.works(peer, direction));
+            assert!(!broken.works(from, direction.opposite()));
+        }
+        broken.set_isolated(&shape, peer, false);
+        assert!(!broken.works(9, Direction::MinusY));
+        broken.set_link(&shape, 9, Direction::MinusY, false);
+        assert_eq!(broken, whole);
+    }
+
+    #[test]
+    fn missing_links_do_not_work() {
+        let shape: Shape = "4x4x2+4x2x1".parse().expect("a shape");
+        let mut broken = Broken::none(&shape);
+        let end = shape
+            .node(crate::route::Place([0, 1, 2]))
+            .expect("a partial node");
+        broken.set_link(&shape, end, Direction::PlusY, false);
+        assert!(!broken.works(end, Direction::PlusY));
+        assert!(broken.works(end, Direction::MinusY));
+    }
+}

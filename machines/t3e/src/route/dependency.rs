@@ -1,0 +1,260 @@
+//! Which deterministic channels wait for which: proof that tables do not deadlock.
+
+use core::fmt;
+
+use super::decision::{Arrival, Decision, decide};
+use super::direction::Direction;
+use super::entry::{Entry, Place};
+use super::registers::RouteRegisters;
+use super::shape::Shape;
+use super::tables::Tables;
+use super::walk::Channel;
+use phitwire::kit::cycles::{Channels, circle};
+
+/// Channels of a node: a VC0 and a VC1 in each direction.
+const PER_NODE: usize = 12;
+
+/// The channel-dependency graph of the deterministic channels of a machine.
+///
+/// A packet holds a channel and waits for the next one on its way. Requests and responses have
+/// channels of their own, which they use alike and between which no packet changes, so that one
+/// graph stands for both. A packet enters an adaptive channel only if there is room for all of it,
+/// so that nothing waits through an adaptive buffer (paper, section 5); where it comes back from
+/// one, it holds nothing and looks its channel up anew, which it may do at every node on any of its
+/// minimal ways.
+#[derive(Clone, Debug)]
+pub struct Dependencies<'a> {
+    shape: &'a Shape,
+    /// By [`number`]: bits of the channels of the next node that a packet in it waits for.
+    waits: Vec<u16>,
+}
+
+/// Channels that wait for each other in a circle.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Circle(pub Vec<(Place, Direction, u8)>);
+
+impl fmt::Display for Circle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (n, (place, direction, vc)) in self.0.iter().enumerate() {
+            let comma = if n == 0 { "" } else { ", " };
+            write!(f, "{comma}{place} {direction} VC{vc}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Circle {}
+
+/// Whether packets that are routed by `tables` and `registers` can never wait for each other in a
+/// circle.
+///
+/// # Errors
+/// The circle, if they can.
+///
+/// # Panics
+/// If a node has no registers.
+pub fn check(shape: &Shape, registers: &[RouteRegisters], tables: &Tables) -> Result<(), Circle> {
+    let routes = tables.routes().map(|(from, _, entry)| (from, entry));
+    let dependencies = Dependencies::of(shape, registers, routes);
+    dependencies.circle().map_or(Ok(()), Err)
+}
+
+impl<'a> Dependencies<'a> {
+    /// Those of packets that are sent from nodes by entries of look-up tables. Ways that lead
+    /// where no link is end there.
+    ///
+    /// # Panics
+    /// If a node does not exist or has no registers.
+    pub fn of(
+        shape: &'a Shape,
+        registers: &[RouteRegisters],
+        routes: impl Iterator<Item = (u32, Entry)>,
+    ) -> Self {
+        Self::decided_by(decide, shape, &[registers], routes)
+    }
+
+    /// The same for routers that change from the first of these registers to the last at any time,
+    /// each on its own.
+    ///
+    /// # Panics
+    /// If a node does not exist or has no registers.
+    pub fn while_changing(
+        shape: &'a Shape,
+        registers: &[&[RouteRegisters]],
+        routes: impl Iterator<Item = (u32, Entry)>,
+    ) -> Self {
+        Self::decided_by(decide, shape, registers, routes)
+    }
+
+    /// The same for routers that decide otherwise.
+    pub(super) fn decided_by(
+        decide: Decide,
+        shape: &'a Shape,
+        registers: &[&[RouteRegisters]],
+        routes: impl Iterator<Item = (u32, Entry)>,
+    ) -> Self {
+        let mut search = Search {
+            decide,
+            shape,
+            registers,
+            waits: vec![0; shape.nodes() as usize * PER_NODE],
+            seen: vec![0; shape.nodes() as usize * ARRIVALS],
+            tag: 0,
+            stack: Vec::new(),
+        };
+        // All packets of one tag at once: what they do depends on how they came, not on where from.
+        let mut routes: Vec<(u32, u32)> =
+            routes.map(|(from, entry)| (entry.bits(), from)).collect();
+        routes.sort_unstable();
+        let mut last = None;
+        for (bits, from) in routes {
+            search.tag += u32::from(last != Some(bits));
+            last = Some(bits);
+            let entry = Entry::from_bits(bits).expect("it was an entry");
+            search.follow(from, &entry);
+        }
+        Self {
+            shape,
+            waits: search.waits,
+        }
+    }
+
+    /// A shortest circle; `None` if there is none.
+    pub fn circle(&self) -> Option<Circle> {
+        let named = |number: usize| {
+            let node = (number / PER_NODE) as u32;
+            let direction = Direction::ALL[number % PER_NODE / 2];
+            (self.shape.place(node), direction, (number % 2) as u8)
+        };
+        circle(self).map(|circle| Circle(circle.into_iter().map(named).collect()))
+    }
+
+    /// The channels that a packet in `channel` may wait for.
+    ///
+    /// # Panics
+    /// If there is no such channel.
+    pub fn waits_for(&self, channel: Channel) -> Vec<Channel> {
+        let mut next = Vec::new();
+        self.for_each_next(number(channel), |number| {
+            next.push(Channel {
+                node: (number / PER_NODE) as u32,
+                direction: Direction::ALL[number % PER_NODE / 2],
+                vc: (number % 2) as u8,
+            });
+        });
+        next
+    }
+}
+
+impl Channels for Dependencies<'_> {
+    fn count(&self) -> usize {
+        self.waits.len()
+    }
+
+    fn for_each_next(&self, channel: usize, mut each: impl FnMut(usize)) {
+        let mut waits = self.waits[channel];
+        if waits == 0 {
+            return;
+        }
+        let node = (channel / PER_NODE) as u32;
+        let direction = Direction::ALL[channel % PER_NODE / 2];
+        let next = self.shape.neighbour(node, direction);
+        let next = next.expect("a packet waits at the end of it") as usize;
+        while waits != 0 {
+            each(next * PER_NODE + waits.trailing_zeros() as usize);
+            waits &= waits - 1;
+        }
+    }
+}
+
+fn number(channel: Channel) -> usize {
+    channel.node as usize * PER_NODE + in_node(channel.direction, channel.vc)
+}
+
+fn in_node(direction: Direction, vc: u8) -> usize {
+    direction.index() * 2 + usize::from(vc)
+}
+
+/// What a router decides by.
+pub(super) type Decide =
+    fn(&RouteRegisters, &super::entry::Tag, Result<Arrival, Option<Direction>>) -> Decision;
+
+/// Ways to come to a router: from its processor, or in a direction on one of three channels.
+const ARRIVALS: usize = 1 + 6 * 3;
+
+/// A packet at a router.
+type State = (u32, Result<Arrival, Option<Direction>>);
+
+struct Search<'a> {
+    decide: Decide,
+    shape: &'a Shape,
+    /// Each router has those of one of these.
+    registers: &'a [&'a [RouteRegisters]],
+    waits: Vec<u16>,
+    /// By node and arrival: the tag that last came there so.
+    seen: Vec<u32>,
+    tag: u32,
+    stack: Vec<State>,
+}
+
+impl Search<'_> {
+    /// Goes wherever a packet from `from` may come to.
+    fn follow(&mut self, from: u32, entry: &Entry) {
+        self.come((from, Err(entry.initial)));
+        while let Some((node, arrival)) = self.stack.pop() {
+            let either = self.registers;
+            for registers in either {
+                self.pass(&registers[node as usize], entry, (node, arrival));
+            }
+        }
+    }
+
+    /// Goes wherever a packet at a router may go by these registers.
+    fn pass(&mut self, registers: &RouteRegisters, entry: &Entry, (node, arrival): State) {
+        let Decision::Go {
+            deterministic: (direction, vc),
+            adaptive,
+        } = (self.decide)(registers, &entry.tag, arrival)
+        else {
+            return;
+        };
+        if let Ok(Arrival {
+            direction: from,
+            vc: Some(held),
+        }) = arrival
+        {
+            let last = self.shape.neighbour(node, from.opposite());
+            let last = last.expect("it came from there") as usize;
+            self.waits[last * PER_NODE + in_node(from, held)] |= 1 << in_node(direction, vc);
+        }
+        self.go(node, direction, Some(vc));
+        if adaptive.is_some() {
+            // "In any minimal direction" (paper, section 2.4), whichever a router offers.
+            for direction in entry.tag.unsatisfied(registers.place).iter() {
+                self.go(node, direction, None);
+            }
+        }
+    }
+
+    fn go(&mut self, node: u32, direction: Direction, vc: Option<u8>) {
+        if let Some(next) = self.shape.neighbour(node, direction) {
+            self.come((next, Ok(Arrival { direction, vc })));
+        }
+    }
+
+    fn come(&mut self, state: State) {
+        let (node, arrival) = state;
+        let arrival = arrival.map_or(0, |Arrival { direction, vc }| {
+            1 + direction.index() * 3 + vc.map_or(2, usize::from)
+        });
+        let seen = &mut self.seen[node as usize * ARRIVALS + arrival];
+        if *seen != self.tag {
+            *seen = self.tag;
+            self.stack.push(state);
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "dependency_tests.rs"]
+mod tests;

@@ -1,0 +1,412 @@
+//! How evenly adaptive packets could be divided over their ways, at best.
+//!
+//! A router offers an adaptive packet two directions, the lowest and the highest that it still has
+//! to travel ([`decide`](super::decide)). Whatever the routers choose, and whenever, is a division
+//! of each flow over the ways that come of it. For any *lengths* of the links, at least 0 each, no
+//! division is shorter than one that takes the shortest ways only; so
+//!
+//! > most loaded link >= sum over flows of packets x shortest way / sum over links of length
+//!
+//! since the most loaded link is no less than the mean of all, weighted by the lengths. The search for
+//! lengths that make the right side large is that for the best division, too: one flow after the
+//! other takes its shortest way, whose links become a little longer by it, less in each round
+//! (Garg and Koenemann's multicommodity flow). The mean of all lengths so far is the better one.
+
+use super::broken::Broken;
+use super::direction::Direction;
+use super::entry::Entry;
+use super::load::{Flow, Loads};
+use super::registers::RouteRegisters;
+use super::shape::Shape;
+use super::tables::Tables;
+use super::walk::{Stray, walk};
+
+/// Rounds of the search at most, and steps of routers in all of them.
+const ROUNDS: u32 = 1_000;
+const STEPS: u64 = 200_000_000;
+/// Rounds after which it is asked how good the lengths are.
+const LOOK: u32 = 25;
+/// A division is good enough when its most loaded link is not more than this part above what must
+/// be.
+const NEAR: f64 = 0.002;
+
+/// What is known of the best division of flows over their ways.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Division {
+    /// No division has fewer packets on its most loaded link.
+    pub least: f64,
+    /// A division that was found has so many.
+    pub found: f64,
+}
+
+/// A machine whose packets are divided.
+#[derive(Clone, Copy, Debug)]
+pub struct Ways<'a> {
+    /// Which nodes there are.
+    pub shape: &'a Shape,
+    /// What does not work.
+    pub broken: &'a Broken,
+    /// What routers know.
+    pub registers: &'a [RouteRegisters],
+    /// Ways to the processors.
+    pub tables: &'a Tables,
+}
+
+/// The nodes of the ways of a packet that may adapt: those of the box between the node behind its
+/// initial hop and the one before its final hop, by hops that are left. Kept to be used again.
+#[derive(Debug, Default)]
+struct Region {
+    /// Directions in the order of routing.
+    directions: Vec<Direction>,
+    /// Nodes in each of them, one more than hops, and how far apart they are in the lists.
+    sizes: Vec<usize>,
+    strides: Vec<usize>,
+    nodes: Vec<u32>,
+    /// The links of its initial and its final hop, at which it does not adapt.
+    outside: Vec<(u32, Direction)>,
+    /// By node: the length of the shortest way from there, and its first direction.
+    shortest: Vec<(f64, usize)>,
+    /// The links of the shortest way.
+    links: Vec<(u32, Direction)>,
+}
+
+impl Region {
+    /// That of a packet from `from` with this entry. `None` if it cannot adapt.
+    fn set(&mut self, shape: &Shape, from: u32, entry: &Entry) -> Option<()> {
+        let tag = &entry.tag;
+        if !tag.adaptive {
+            return None;
+        }
+        self.outside.clear();
+        let mut start = from;
+        if let Some(hop) = entry.initial {
+            self.outside.push((from, hop));
+            start = shape.neighbour(from, hop)?;
+        }
+        if tag.final_hop {
+            self.outside.push((shape.node(tag.to)?, Direction::MinusZ));
+        }
+        self.directions.clear();
+        self.directions
+            .extend(tag.unsatisfied(shape.place(start)).iter());
+        if self.directions.len() < 2 {
+            return None;
+        }
+        self.sizes.clear();
+        self.strides.clear();
+        let mut all = 1;
+        for &direction in &self.directions {
+            let dimension = direction.dimension();
+            let mut node = start;
+            let mut size = 1;
+            while shape.place(node).0[dimension] != tag.to.0[dimension] {
+                node = shape.neighbour(node, direction)?;
+                size += 1;
+            }
+            self.strides.push(all);
+            self.sizes.push(size);
+            all *= size;
+        }
+        self.nodes.clear();
+        self.nodes.resize(all, start);
+        // From the one with all hops left down.
+        for at in (0..all - 1).rev() {
+            let before = (0..self.sizes.len()).find(|&i| self.left(at, i) + 1 < self.sizes[i]);
+            let before = before.expect("it is not the first node");
+            let node = self.nodes[at + self.strides[before]];
+            self.nodes[at] = shape.neighbour(node, self.directions[before])?;
+        }
+        Some(())
+    }
+
+    /// Hops that are left in a direction.
+    fn left(&self, at: usize, direction: usize) -> usize {
+        at / self.strides[direction] % self.sizes[direction]
+    }
+
+    /// The lowest and the highest direction that is left, by their places in the order.
+    fn choices(&self, at: usize) -> [usize; 2] {
+        let left = |&i: &usize| self.left(at, i) > 0;
+        let all = 0..self.sizes.len();
+        let lowest = all.clone().find(left);
+        let highest = all.rev().find(left);
+        [lowest, highest].map(|choice| choice.expect("it is not the last node"))
+    }
+
+    /// Finds the shortest way; its length.
+    fn measure(&mut self, lengths: &[[f64; 6]]) -> f64 {
+        self.shortest.clear();
+        self.shortest.push((0.0, 0));
+        for at in 1..self.nodes.len() {
+            let node = self.nodes[at] as usize;
+            let of = |choice: usize| {
+                let link = lengths[node][self.directions[choice].index()];
+                (link + self.shortest[at - self.strides[choice]].0, choice)
+            };
+            let [lowest, highest] = self.choices(at).map(of);
+            let best = if highest.0 < lowest.0 {
+                highest
+            } else {
+                lowest
+            };
+            self.shortest.push(best);
+        }
+        let mut at = self.nodes.len() - 1;
+        while at > 0 {
+            let choice = self.shortest[at].1;
+            self.links.push((self.nodes[at], self.directions[choice]));
+            at -= self.strides[choice];
+        }
+        let length = |&(node, to): &(u32, Direction)| lengths[node as usize][to.index()];
+        let outside: f64 = self.outside.iter().map(length).sum();
+        self.links.extend_from_slice(&self.outside);
+        self.shortest[self.nodes.len() - 1].0 + outside
+    }
+}
+
+impl Ways<'_> {
+    /// The loads of these flows if nothing adapts.
+    ///
+    /// # Errors
+    /// If a packet strays.
+    ///
+    /// # Panics
+    /// If a node does not exist or has no registers.
+    pub fn fixed(&self, flows: &[Flow]) -> Result<Loads, Stray> {
+        let Self {
+            shape,
+            broken,
+            registers,
+            tables,
+        } = *self;
+        Loads::of(shape, broken, registers, tables, flows.iter().copied())
+    }
+
+    /// The best division of these flows, as nearly as it is found in bounded time.
+    ///
+    /// # Errors
+    /// If a packet strays.
+    ///
+    /// # Panics
+    /// If a node does not exist or has no registers.
+    pub fn divide(&self, flows: &[Flow]) -> Result<Division, Stray> {
+        let fixed = self.fixed(flows)?;
+        let mut best = Division {
+            least: 0.0,
+            found: fixed.most(),
+        };
+        // Links that are full without adapting may have to be: often nothing has to be searched for.
+        let full = best.found * (1.0 - 1e-9);
+        let is_full = |load: &f64| f64::from(u8::from(*load >= full));
+        let first = fixed.packets.iter().map(|of| of.each_ref().map(is_full));
+        best.least = self.needed(flows, &first.collect::<Vec<_>>())?;
+        let is_there = |node, to| f64::from(u8::from(self.shape.neighbour(node, to).is_some()));
+        let mut lengths: Vec<[f64; 6]> = (0..self.shape.nodes())
+            .map(|node| Direction::ALL.map(|to| is_there(node, to)))
+            .collect();
+        let mut mean = vec![[0.0; 6]; lengths.len()];
+        let mut divided = Loads::none(self.shape);
+        let largest = flows
+            .iter()
+            .map(|&(.., packets)| packets)
+            .fold(0.0, f64::max);
+        let mut region = Region::default();
+        let (mut steps, mut round) = (0, 0);
+        while best.found > best.least * (1.0 + NEAR) && round < ROUNDS && steps < STEPS {
+            let all = sum(&lengths);
+            let both = mean.iter_mut().flatten().zip(lengths.iter_mut().flatten());
+            both.for_each(|(mean, length)| {
+                *length /= all;
+                *mean += *length;
+            });
+            if round % LOOK == 0 {
+                let needed = self
+                    .needed(flows, &lengths)?
+                    .max(self.needed(flows, &mean)?);
+                best.least = best.least.max(needed);
+            }
+            round += 1;
+            let rate = f64::from(round).sqrt().recip() / largest;
+            for at in 0..flows.len() {
+                // There and back, so that none is always the first.
+                let turned = round % 2 == 0;
+                let (from, pe, packets) = flows[if turned { flows.len() - 1 - at } else { at }];
+                self.shortest(&mut region, (from, pe), &lengths)?;
+                steps += region.nodes.len() as u64;
+                for &(node, direction) in &region.links {
+                    divided.add(node, direction, packets);
+                    lengths[node as usize][direction.index()] *= 1.0 + rate * packets;
+                }
+            }
+            best.found = best.found.min(divided.most() / f64::from(round));
+        }
+        Ok(best)
+    }
+
+    /// What the most loaded link has at least, by these lengths.
+    fn needed(&self, flows: &[Flow], lengths: &[[f64; 6]]) -> Result<f64, Stray> {
+        let mut region = Region::default();
+        let mut total = 0.0;
+        for &(from, pe, packets) in flows {
+            total += packets * self.shortest(&mut region, (from, pe), lengths)?;
+        }
+        Ok(total / sum(lengths))
+    }
+
+    /// Finds the shortest way from a node to a processor, whose links are then in `region`; its
+    /// length. A packet that cannot adapt has one way, and one that has none takes no links.
+    fn shortest(
+        &self,
+        region: &mut Region,
+        (from, pe): (u32, u32),
+        lengths: &[[f64; 6]],
+    ) -> Result<f64, Stray> {
+        region.links.clear();
+        region.nodes.clear();
+        let Some(entry) = self.tables.route(from, pe) else {
+            return Ok(0.0);
+        };
+        if region.set(self.shape, from, &entry).is_some() {
+            return Ok(region.measure(lengths));
+        }
+        let to = self.tables.destinations()[pe as usize];
+        let way = walk(self.shape, self.broken, self.registers, from, to, &entry)?;
+        let links = way
+            .into_iter()
+            .map(|channel| (channel.node, channel.direction));
+        region.links.extend(links);
+        let length = |&(node, to): &(u32, Direction)| lengths[node as usize][to.index()];
+        Ok(region.links.iter().map(length).sum())
+    }
+}
+
+fn sum(lengths: &[[f64; 6]]) -> f64 {
+    lengths.iter().flatten().sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::route::{Arrival, Decision, Tag, decide, generate};
+    use phitwire::rng::Rng;
+
+    /// The shortest of all ways that routers leave to a packet, by their decisions.
+    fn shortest(
+        ways: &Ways<'_>,
+        (node, entry): (u32, &Entry),
+        arrival: Result<Arrival, Option<Direction>>,
+        lengths: &[[f64; 6]],
+    ) -> f64 {
+        let decision = decide(&ways.registers[node as usize], &entry.tag, arrival);
+        let Decision::Go {
+            deterministic: (lowest, _),
+            adaptive,
+        } = decision
+        else {
+            assert_eq!(decision, Decision::Deliver);
+            return 0.0;
+        };
+        let choices = [Some(lowest), adaptive].into_iter().flatten();
+        let by = |direction: Direction| {
+            assert!(ways.broken.works(node, direction));
+            let next = ways.shape.neighbour(node, direction).expect("it works");
+            let arrival = Ok(Arrival {
+                direction,
+                vc: None,
+            });
+            lengths[node as usize][direction.index()]
+                + shortest(ways, (next, entry), arrival, lengths)
+        };
+        choices.map(by).fold(f64::INFINITY, f64::min)
+    }
+
+    fn machine(shape: &Shape, broken: &Broken) -> (Vec<RouteRegisters>, Tables) {
+        let nodes = 0..shape.nodes();
+        let registers: Vec<_> = nodes.clone().map(|node| shape.registers(node)).collect();
+        let all: Vec<u32> = nodes.collect();
+        let tables = generate(shape, broken, &registers, &all).expect("tables");
+        (registers, tables)
+    }
+
+    fn lengths(shape: &Shape, rng: &mut Rng) -> Vec<[f64; 6]> {
+        let mut length = |_: Direction| rng.below(1_000) as f64;
+        (0..shape.nodes())
+            .map(|_| Direction::ALL.map(&mut length))
+            .collect()
+    }
+
+    /// Of every packet, also of those that adapt behind an initial hop.
+    #[test]
+    fn the_shortest_way_is_that_of_all_which_routers_leave() {
+        let shape: Shape = "4x4x4".parse().expect("a shape");
+        let mut rng = Rng::new(5, 5);
+        let mut found = 0;
+        for broken_links in [0, 12, 30, 60] {
+            let mut broken = Broken::none(&shape);
+            for _ in 0..broken_links {
+                let node = rng.below(shape.nodes().into()) as u32;
+                let direction = Direction::ALL[rng.below(3) as usize];
+                broken.set_link(&shape, node, direction, true);
+            }
+            let (registers, tables) = machine(&shape, &broken);
+            let ways = Ways {
+                shape: &shape,
+                broken: &broken,
+                registers: &registers,
+                tables: &tables,
+            };
+            let lengths = lengths(&shape, &mut rng);
+            let mut region = Region::default();
+            for (from, pe, entry) in tables.routes() {
+                let least = shortest(&ways, (from, &entry), Err(entry.initial), &lengths);
+                let measured = ways.shortest(&mut region, (from, pe), &lengths).unwrap();
+                assert_eq!(measured, least, "{from} to {pe}: {entry:?}");
+                let links = region.links.iter();
+                let sum: f64 = links
+                    .map(|&(node, to)| lengths[node as usize][to.index()])
+                    .sum();
+                assert_eq!(sum, least);
+                found += u32::from(entry.tag.adaptive && entry.initial.is_some());
+            }
+        }
+        assert!(found > 10, "{found}");
+    }
+
+    /// No table of a full torus has such entries now: packets that may adapt beside a final hop.
+    #[test]
+    fn the_hops_outside_the_region_count() {
+        let shape: Shape = "4x5x4".parse().expect("a shape");
+        let broken = Broken::none(&shape);
+        let (registers, tables) = machine(&shape, &broken);
+        let ways = Ways {
+            shape: &shape,
+            broken: &broken,
+            registers: &registers,
+            tables: &tables,
+        };
+        let mut rng = Rng::new(6, 6);
+        let (mut region, mut adapt) = (Region::default(), 0);
+        for _ in 0..2_000 {
+            let [from, to] = [(); 2].map(|()| rng.below(shape.nodes().into()) as u32);
+            let tag = Tag {
+                to: shape.place(to),
+                signs: rng.below(8) as u8,
+                final_hop: rng.chance(1, 2),
+                adaptive: true,
+            };
+            let initial = rng
+                .chance(1, 2)
+                .then(|| Direction::ALL[rng.below(3) as usize]);
+            let entry = Entry { tag, initial };
+            if region.set(&shape, from, &entry).is_none() {
+                continue;
+            }
+            adapt += 1;
+            let lengths = lengths(&shape, &mut rng);
+            region.links.clear();
+            let least = shortest(&ways, (from, &entry), Err(initial), &lengths);
+            assert_eq!(region.measure(&lengths), least, "{from}: {entry:?}");
+        }
+        assert!(adapt > 1_000, "{adapt}");
+    }
+}

@@ -1,0 +1,260 @@
+//! The way of a packet through the routers.
+
+use super::broken::Broken;
+use super::decision::{Arrival, Decision, decide};
+use super::direction::Direction;
+use super::entry::{Entry, Tag};
+use super::registers::RouteRegisters;
+use super::shape::Shape;
+
+/// A deterministic channel of a link. Requests and responses have channels of their own, which are
+/// used alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Channel {
+    /// The node that sends on it.
+    pub node: u32,
+    /// The direction of the link.
+    pub direction: Direction,
+    /// 0 or 1.
+    pub vc: u8,
+}
+
+/// Why a packet does not get where it should.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Stray {
+    /// Its way leads there, where no link works.
+    #[error("node {node} has no working link in {direction}")]
+    NoLink {
+        /// Where it stands.
+        node: u32,
+        /// Where it should go.
+        direction: Direction,
+    },
+    /// It would never arrive.
+    #[error("it goes around in circles")]
+    Circle,
+    /// Its way leads past every node.
+    #[error("it is discarded at node {0}, whose line has no such ordinate")]
+    Nowhere(u32),
+    /// It is delivered elsewhere.
+    #[error("it is delivered at node {0}")]
+    Delivered(u32),
+}
+
+/// The deterministic channels that a packet for `to` takes, in order, if all routers make their
+/// deterministic choice.
+///
+/// # Errors
+/// If it does not arrive there.
+///
+/// # Panics
+/// If a node does not exist or has no registers.
+pub fn walk(
+    shape: &Shape,
+    broken: &Broken,
+    registers: &[RouteRegisters],
+    from: u32,
+    to: u32,
+    entry: &Entry,
+) -> Result<Vec<Channel>, Stray> {
+    let mut channels = Vec::new();
+    let mut node = from;
+    let mut arrival = Err(entry.initial);
+    // A channel that is taken twice is taken for ever.
+    let most = shape.nodes() as usize * Direction::ALL.len() * 2;
+    while channels.len() <= most {
+        let (direction, vc) = match decide(&registers[node as usize], &entry.tag, arrival) {
+            Decision::Go { deterministic, .. } => deterministic,
+            Decision::Deliver if node == to => return Ok(channels),
+            Decision::Deliver => return Err(Stray::Delivered(node)),
+            Decision::Nowhere => return Err(Stray::Nowhere(node)),
+        };
+        let next = shape.neighbour(node, direction);
+        let works = broken.works(node, direction);
+        let Some(next) = next.filter(|_| works) else {
+            return Err(Stray::NoLink { node, direction });
+        };
+        channels.push(Channel {
+            node,
+            direction,
+            vc,
+        });
+        node = next;
+        arrival = Ok(Arrival {
+            direction,
+            vc: Some(vc),
+        });
+    }
+    Err(Stray::Circle)
+}
+
+/// A search through all minimal ways of packets, kept to be used again.
+#[derive(Clone, Debug)]
+pub struct Roam {
+    /// By node: the search that came there last.
+    seen: Vec<u32>,
+    search: u32,
+    stack: Vec<u32>,
+}
+
+impl Roam {
+    /// For nodes of `shape`.
+    pub fn new(shape: &Shape) -> Self {
+        Self {
+            seen: vec![0; shape.nodes() as usize],
+            search: 0,
+            stack: Vec::new(),
+        }
+    }
+
+    /// Whether an adaptive packet with `tag` can go in any direction that it still has to travel,
+    /// from `from` and from everywhere it comes to by that. Where it cannot, adaptivity has to be
+    /// off: "it may attempt to take a broken path" (paper, section 2.4). A router offers one of
+    /// these directions only; that all of them count is what the paper asks for ("a faulty link in
+    /// one of the minimal paths", section 2), and holds for routers that offer others. Adaptivity
+    /// has to be off as well where a line lacks the ordinate that the packet looks for: beside
+    /// partial planes it would go around a column, past where it should have left it.
+    ///
+    /// # Panics
+    /// If there is no such node.
+    pub fn is_free(&mut self, shape: &Shape, broken: &Broken, from: u32, tag: &Tag) -> bool {
+        self.search += 1;
+        self.stack.clear();
+        self.stack.push(from);
+        while let Some(node) = self.stack.pop() {
+            let place = shape.place(node);
+            for direction in tag.unsatisfied(place).iter() {
+                let mut corner = place;
+                corner.0[direction.dimension()] = tag.to.0[direction.dimension()];
+                if shape.node(corner).is_none() {
+                    return false;
+                }
+                let next = shape.neighbour(node, direction);
+                let Some(next) = next.filter(|_| broken.works(node, direction)) else {
+                    return false;
+                };
+                if self.seen[next as usize] != self.search {
+                    self.seen[next as usize] = self.search;
+                    self.stack.push(next);
+                }
+            }
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::route::Place;
+
+    fn torus() -> (Shape, Vec<RouteRegisters>) {
+        let shape: Shape = "4x4x4".parse().expect("a shape");
+        let registers = (0..64).map(|node| shape.registers(node)).collect();
+        (shape, registers)
+    }
+
+    fn entry(to: [u8; 3], signs: u8, initial: Option<Direction>) -> Entry {
+        let tag = Tag {
+            to: Place(to),
+            signs,
+            ..Tag::default()
+        };
+        Entry { tag, initial }
+    }
+
+    #[test]
+    fn channels_change_behind_the_dateline() {
+        let (shape, registers) = torus();
+        let node = |place| shape.node(Place(place)).expect("a node");
+        // +Y before -X, across the dateline of +Y at 0.
+        let entry = entry([0, 1, 2], 0b001, Some(Direction::PlusZ));
+        let walked = walk(
+            &shape,
+            &Broken::none(&shape),
+            &registers,
+            node([1, 3, 1]),
+            node([0, 1, 2]),
+            &entry,
+        );
+        let expected = [
+            ([1, 3, 1], Direction::PlusZ, 0),
+            ([1, 3, 2], Direction::PlusY, 0),
+            ([1, 0, 2], Direction::PlusY, 1),
+            ([1, 1, 2], Direction::MinusX, 0),
+        ];
+        let expected = expected.map(|(place, direction, vc)| Channel {
+            node: node(place),
+            direction,
+            vc,
+        });
+        assert_eq!(walked, Ok(expected.to_vec()));
+    }
+
+    #[test]
+    fn strays_are_told_apart() {
+        let (shape, mut registers) = torus();
+        let node = |place| shape.node(Place(place)).expect("a node");
+        let [from, to] = [[0, 0, 0], [2, 0, 0]].map(node);
+        let mut broken = Broken::none(&shape);
+        let go = |broken: &Broken, registers: &[RouteRegisters], entry| {
+            walk(&shape, broken, registers, from, to, &entry).map(|channels| channels.len())
+        };
+        let right = entry([2, 0, 0], 0, None);
+        assert_eq!(go(&broken, &registers, right), Ok(2));
+        let aside = Stray::Delivered(node([3, 0, 0]));
+        assert_eq!(
+            go(&broken, &registers, entry([3, 0, 0], 1, None)),
+            Err(aside)
+        );
+        let outside = entry([5, 0, 0], 0, None);
+        assert_eq!(go(&broken, &registers, outside), Err(Stray::Nowhere(from)));
+        broken.set_link(&shape, to, Direction::MinusX, true);
+        let direction = Direction::PlusX;
+        let cut = Stray::NoLink {
+            node: node([1, 0, 0]),
+            direction,
+        };
+        assert_eq!(go(&broken, &registers, right), Err(cut));
+        assert_eq!(go(&broken, &registers, entry([2, 0, 0], 1, None)), Ok(2));
+        // Who takes itself for another passes it on.
+        registers[to as usize].place = Place([1, 0, 0]);
+        let again = go(&Broken::none(&shape), &registers, right);
+        assert_eq!(again, Err(Stray::Circle));
+    }
+
+    #[test]
+    fn adaptive_packets_may_meet_what_deterministic_ones_do_not() {
+        let (shape, _) = torus();
+        let mut broken = Broken::none(&shape);
+        let mut roam = Roam::new(&shape);
+        let at = |x, y| shape.node(Place([x, y, 0])).expect("a node");
+        broken.set_link(&shape, at(0, 1), Direction::PlusX, true);
+        let mut free = |from, entry: Entry| roam.is_free(&shape, &broken, from, &entry.tag);
+        // +X first meets none of it.
+        assert!(!free(at(0, 0), entry([2, 2, 0], 0, None)));
+        assert!(free(at(0, 0), entry([2, 0, 0], 0, None)));
+        assert!(free(at(0, 0), entry([2, 2, 0], 2, None)));
+        assert!(free(at(1, 0), entry([2, 2, 0], 0, None)));
+        assert!(!free(at(1, 0), entry([0, 1, 0], 1, None)));
+    }
+
+    #[test]
+    fn adaptive_packets_keep_out_of_columns_without_their_plane() {
+        let shape: Shape = "4x4x4+4x2x1".parse().expect("a shape");
+        let broken = Broken::none(&shape);
+        let mut roam = Roam::new(&shape);
+        let mut free = |from, to| {
+            let from = shape.node(Place(from)).expect("a node");
+            roam.is_free(&shape, &broken, from, &entry(to, 0, None).tag)
+        };
+        assert!(free([1, 0, 2], [3, 1, 4]));
+        assert!(!free([1, 2, 2], [3, 0, 4]), "no plane 4 at Y=2");
+        // Across the ends of columns, wherever they are.
+        assert!(free([1, 2, 3], [3, 3, 0]));
+        assert!(
+            !free([1, 0, 3], [3, 2, 0]),
+            "from plane 4 there is no way to Y=2"
+        );
+    }
+}

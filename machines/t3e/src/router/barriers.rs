@@ -1,0 +1,195 @@
+//! Barrier and maintenance flits in a router: what comes in is taken at once, what leaves goes
+//! first. Of barrier packets the paper says so (T3E sec. 6); of maintenance packets it says only
+//! that they have no flow control (sec. 8), and their priority is ours.
+
+use super::maintenance::{Maintenance, Taken};
+use super::ports::PORTS;
+use crate::barrier::tree::Port;
+use crate::barrier::{BarrierRouter, Message, PortSet};
+use crate::format::{Control, Flit, FlitKind, MaintenancePacket};
+use crate::link::{FlitEnd, FlitInput};
+use phitwire::chip::Links;
+use phitwire::kit::bits;
+
+/// How many flits a port takes in and sends at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pace {
+    /// One each: it is a clock.
+    Clock,
+    /// As many as there are.
+    Free,
+}
+
+/// Barriers and maintenance packets of a router, and the ports that they need.
+#[derive(Debug, Default)]
+pub(super) struct Urgent {
+    pub barriers: BarrierRouter,
+    pub maintenance: Maintenance,
+    /// Words of barrier flits in which one bit was wrong, and was corrected.
+    pub corrected: u64,
+    /// Ports at which something has come, one bit each.
+    arrived: u8,
+    /// Ports whose link took no barrier flit when it was tried, one bit each.
+    blocked: u8,
+    /// Ports that were read from or that something was handed to.
+    moved: u64,
+}
+
+impl Urgent {
+    /// Something has come at `port`.
+    #[inline]
+    pub fn came(&mut self, port: usize) {
+        self.arrived |= 1 << port;
+    }
+
+    /// The link of `port` may take flits again.
+    #[inline]
+    pub fn unblock(&mut self, port: usize) {
+        self.blocked &= !(1 << port);
+    }
+
+    /// The link of `port` has another session.
+    pub fn cut(&mut self, port: usize) {
+        self.maintenance.cut(port);
+    }
+
+    /// Ports that a barrier message can leave by.
+    #[inline]
+    fn leaving(&self) -> PortSet {
+        PortSet::from_bits(self.barriers.pending_ports().bits() & !self.blocked)
+    }
+
+    /// Whether something can move now.
+    #[inline]
+    pub fn has_work(&self) -> bool {
+        self.arrived != 0 || !self.leaving().is_empty() || self.maintenance.sending() != 0
+    }
+
+    /// Ports that were read from or written to since the last call.
+    #[inline]
+    pub fn take_moved(&mut self) -> u64 {
+        core::mem::take(&mut self.moved)
+    }
+
+    /// Takes in what has come, a flit per port in a clock, and sends what there is to send; answers
+    /// the ports that flits left by. Requests to this router are handed to `execute`, which calls
+    /// [`Maintenance::reply`].
+    pub fn run(
+        &mut self,
+        pace: Pace,
+        links: &mut Links<FlitEnd>,
+        mut execute: impl FnMut(&mut Self, &MaintenancePacket, &Links<FlitEnd>),
+    ) -> u8 {
+        let mut used = 0;
+        // What began here before goes on, so that it keeps its port.
+        for out in bits(self.maintenance.sending().into()) {
+            while let Some(flit) = self.maintenance.next_flit(out) {
+                self.send(out, flit, links);
+                used |= 1 << out;
+                if pace == Pace::Clock {
+                    break;
+                }
+            }
+        }
+        for port in bits(u64::from(self.arrived)) {
+            while let Some(flit) = links.input_mut(port).and_then(FlitInput::pop_urgent) {
+                self.moved |= 1 << port;
+                let taken = if pace == Pace::Clock { used } else { 0 };
+                if let Some(out) = self.take((port, flit), taken, links, &mut execute) {
+                    debug_assert!(taken >> out & 1 == 0, "a port sends one flit in a clock");
+                    used |= 1 << out;
+                }
+                if pace == Pace::Clock {
+                    break;
+                }
+            }
+            let more = links.input(port).is_some_and(FlitInput::has_urgent);
+            self.arrived &= !(u8::from(!more) << port);
+        }
+        for port in self.leaving().iter() {
+            self.send_messages(port, pace, &mut used, links);
+        }
+        used
+    }
+
+    /// A flit has come; answers the port that it left by, which is none of those `used`.
+    fn take(
+        &mut self,
+        (port, flit): (usize, Flit),
+        used: u8,
+        links: &mut Links<FlitEnd>,
+        execute: &mut impl FnMut(&mut Self, &MaintenancePacket, &Links<FlitEnd>),
+    ) -> Option<usize> {
+        if flit.control.kind() == FlitKind::Barrier {
+            self.take_message(Port::ALL[port], flit.word);
+            return None;
+        }
+        match self.maintenance.take(port, flit, used) {
+            Taken::Nothing => None,
+            Taken::Forward(out, flit) => {
+                self.send(out, flit, links);
+                Some(out)
+            }
+            Taken::Request(packet) => {
+                execute(self, &packet, links);
+                None
+            }
+        }
+    }
+
+    /// A barrier message has come. What does not fit is counted.
+    fn take_message(&mut self, from: Port, word: u64) {
+        let corrected = match Message::decode(word) {
+            Ok(_) => None,
+            Err(_) => Message::correct(word),
+        };
+        let _ = match corrected {
+            Some((message, _)) => {
+                self.corrected += 1;
+                self.barriers.receive(from, message)
+            }
+            None => self.barriers.receive_word(from, word),
+        };
+    }
+
+    /// A maintenance flit leaves, or its packet is lost.
+    fn send(&mut self, out: usize, flit: Flit, links: &mut Links<FlitEnd>) {
+        let taken = links.end_mut(out).is_some_and(|end| end.push_urgent(flit));
+        match taken {
+            true => self.moved |= 1 << out,
+            false => self.maintenance.lose(out),
+        }
+    }
+
+    /// Barrier messages leave by a port, as far as its link takes them.
+    fn send_messages(&mut self, port: Port, pace: Pace, used: &mut u8, links: &mut Links<FlitEnd>) {
+        let number = port.index();
+        const { assert!(Port::COUNT == PORTS) };
+        if pace == Pace::Clock && *used >> number & 1 != 0 {
+            return;
+        }
+        let Some(end) = links.end_mut(number) else {
+            self.blocked |= 1 << number;
+            return;
+        };
+        while end.takes_urgent() {
+            let Some(message) = self.barriers.next(port) else {
+                return;
+            };
+            end.push_urgent(message_flit(message));
+            self.moved |= 1 << number;
+            *used |= 1 << number;
+            if pace == Pace::Clock {
+                return;
+            }
+        }
+        self.blocked |= 1 << number;
+    }
+}
+
+/// The flit of a message.
+pub(crate) const fn message_flit(message: Message) -> Flit {
+    let control = Control::barrier();
+    let word = message.encode();
+    Flit { word, control }
+}

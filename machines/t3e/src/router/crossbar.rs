@@ -1,0 +1,582 @@
+//! The crossbar and its arbiter, cycle by cycle (paper, section 7).
+
+mod coming;
+mod counters;
+mod cut;
+mod reroute;
+mod stage;
+mod straight;
+mod watched;
+mod whole;
+
+use std::sync::Arc;
+
+use prefetch_index::prefetch_index;
+
+pub use self::counters::CrossbarCounters;
+use self::whole::Whole;
+use super::arrivals::{Arrivals, Frames, SLOTS};
+use super::input::{Front, Input, NONE, Wants};
+use super::lookup::LookUpTable;
+use super::memory::Memory;
+use super::names::{KnownNames, Names};
+use super::output::{Output, number};
+use super::ports::{FlitPorts, PORTS, PROCESSOR};
+use crate::format::{Flit, Header, VCS, vc};
+use crate::route::{Arrival, Decision, Direction, RouteRegisters, decide};
+use phitwire::kit::bits;
+use phitwire::trace::Watch;
+
+/// Cycles from the pins of a port to the crossbar, and from a processor's: with
+/// [`LINK_CYCLES`](super::LINK_CYCLES) six for a turn, and ten at the source, where the look-up
+/// table is (paper, table 2).
+const STAGES: [u64; PORTS] = [3, 3, 3, 3, 3, 3, 7];
+/// Inputs: one for each port, and that of packets which the router has taken into its memory.
+const INPUTS: usize = PORTS + 1;
+/// The input of packets from the memory.
+const MEMORY: usize = PORTS;
+/// Cycles without a flit after which nothing will move until something comes: by then every channel
+/// of an input has had its turn twice.
+const QUIET_CYCLES: u32 = 2 * VCS as u32 + 2;
+
+/// The crossbar with its inputs and outputs, links apart.
+#[derive(Debug)]
+pub struct Crossbar {
+    /// What packets in the network are routed by.
+    pub registers: RouteRegisters,
+    /// What packets of the processor are routed by.
+    pub table: LookUpTable,
+    /// The logical "who am I": the number of the processor (paper, section 2).
+    pub processor: u16,
+    /// What the ends of ways are called.
+    names: KnownNames,
+    memory: Memory,
+    /// Ports whose link is down, and those that are cut off, one bit each.
+    down: u8,
+    cut_off: u8,
+    /// Outputs by which nothing goes for one of these reasons.
+    dead: u8,
+    /// Nothing of the processor and of the memory begins to go.
+    quiesced: bool,
+    /// What was decided about packets that wait may not hold any more.
+    stale: bool,
+    inputs: [Input; INPUTS],
+    outputs: [Output; PORTS],
+    arrivals: [Arrivals; PORTS],
+    frames: [Frames; PORTS],
+    /// Ports with frames whose flits have not all come in, one bit each.
+    framed: u8,
+    /// By the cycle, ports at which a flit comes in, and at which one has come through the stages,
+    /// one bit each; and how many flits these are.
+    coming: [u8; SLOTS],
+    ripening: [u8; SLOTS],
+    in_stages: u32,
+    /// Inputs with flits that are ready, one bit each.
+    ready: u8,
+    /// Outputs whose wires somebody may have, one bit each.
+    held: u8,
+    cycle: u64,
+    quiet: u32,
+    awake: bool,
+    /// State of the packet grain; `None` if flits move one by one.
+    whole: Option<Box<Whole>>,
+    /// Ports that were read from or written to.
+    moved: u64,
+    counters: CrossbarCounters,
+    /// What packets that pass are written down in, while somebody watches.
+    watch: Option<Box<Watch>>,
+}
+
+/// What is decided in a cycle.
+#[derive(Default)]
+struct Cycle {
+    /// Outputs whose wires are taken, one bit each.
+    used: u8,
+    /// Inputs of which a flit has gone through the crossbar, one bit each.
+    won: u8,
+    /// Outputs of which a channel can send, and which channels.
+    sending: u8,
+    can: [u8; PORTS],
+    /// Outputs whose adaptive channel somebody asks for, and who.
+    adapting: u8,
+    adaptive: [u64; PORTS],
+    /// Inputs that ask with a header, and its channel.
+    asking: u8,
+    headers: [u8; INPUTS],
+    /// Of those, inputs whose header has won only an adaptive channel.
+    adaptive_only: u8,
+    /// Inputs at which a header came that might go straight through, and its channel.
+    straight: u8,
+    straights: [u8; PORTS],
+}
+
+impl Crossbar {
+    /// A crossbar without flits.
+    pub fn new(registers: RouteRegisters, table: LookUpTable, processor: u16) -> Self {
+        Self {
+            registers,
+            table,
+            processor,
+            names: KnownNames::new(Arc::new(Names::default())),
+            memory: Memory::default(),
+            down: 0,
+            cut_off: 0,
+            dead: 0,
+            quiesced: false,
+            stale: false,
+            inputs: Default::default(),
+            outputs: Default::default(),
+            arrivals: Default::default(),
+            frames: Default::default(),
+            framed: 0,
+            coming: [0; SLOTS],
+            ripening: [0; SLOTS],
+            in_stages: 0,
+            ready: 0,
+            held: 0,
+            cycle: 0,
+            quiet: 0,
+            awake: false,
+            whole: None,
+            moved: 0,
+            counters: CrossbarCounters::default(),
+            watch: None,
+        }
+    }
+
+    /// Lets time pass up to `cycle`, in which nothing moved.
+    #[inline]
+    pub fn rest_until(&mut self, cycle: u64) {
+        debug_assert!(
+            !self.awake || self.cycle >= cycle,
+            "it has work to do before"
+        );
+        self.cycle = self.cycle.max(cycle);
+    }
+
+    /// Something has changed at an output: a credit came, or the link went up.
+    #[inline]
+    pub fn wake(&mut self) {
+        self.quiet = 0;
+        self.awake = true;
+    }
+
+    /// The next cycle.
+    pub const fn cycle(&self) -> u64 {
+        self.cycle
+    }
+
+    /// The next cycle in which something can move; `None` if nothing can until something comes.
+    #[inline]
+    pub fn next_cycle(&self) -> Option<u64> {
+        self.awake.then_some(self.cycle)
+    }
+
+    /// Ports that were read from or written to since the last call, one bit each.
+    #[inline]
+    pub fn take_moved(&mut self) -> u64 {
+        core::mem::take(&mut self.moved)
+    }
+
+    /// What happened.
+    pub const fn counters(&self) -> &CrossbarCounters {
+        &self.counters
+    }
+
+    /// Has what every cycle needs brought close to the core.
+    #[inline]
+    pub fn fetch(&self) {
+        for port in 0..PORTS {
+            prefetch_index(self.inputs.as_slice(), port);
+            prefetch_index(self.outputs.as_slice(), port);
+        }
+        prefetch_index(self.arrivals.as_slice(), 0);
+        prefetch_index(self.coming.as_slice(), 0);
+        prefetch_index(core::slice::from_ref(&self.cycle), 0);
+        prefetch_index(core::slice::from_ref(&self.counters.flits), 0);
+        prefetch_index(core::slice::from_ref(&self.registers), 0);
+    }
+
+    /// Flits in the inputs, as far as the crossbar has heard of them.
+    pub fn flits(&self) -> u64 {
+        let held = self.inputs[..PORTS].iter().flat_map(|input| input.held);
+        held.map(u64::from).sum()
+    }
+
+    /// Runs until nothing can move without new input.
+    pub fn run(&mut self, ports: &mut impl FlitPorts) {
+        while self.awake {
+            self.step(ports);
+        }
+    }
+
+    /// Runs all cycles before `limit`, jumping over those without work.
+    #[inline]
+    pub fn run_until(&mut self, limit: u64, ports: &mut impl FlitPorts) {
+        while self.awake && self.cycle < limit {
+            self.step(ports);
+        }
+        self.cycle = self.cycle.max(limit);
+    }
+
+    fn step(&mut self, ports: &mut impl FlitPorts) {
+        ports.begin_cycle(self.cycle);
+        let before = self.counters.gone_flits();
+        if self.stale {
+            self.decide_again(ports);
+        }
+        let mut cycle = Cycle::default();
+        self.take_arrivals(&mut cycle, ports);
+        if self.ready != 0 {
+            self.collect_requests(&mut cycle, ports);
+            self.arbitrate(&mut cycle, ports);
+        }
+        for port in bits(u64::from(cycle.straight)) {
+            let goes = self.try_straight(port, &mut cycle, ports);
+            if !goes && self.whole.is_some() {
+                self.enter_stages(port, ports);
+            }
+        }
+        self.cycle += 1;
+        let comes = self.in_stages != 0 || self.framed != 0;
+        if self.counters.gone_flits() != before || comes {
+            self.quiet = 0;
+        } else {
+            self.quiet += 1;
+            self.awake = self.ready != 0 && self.quiet < QUIET_CYCLES;
+        }
+    }
+
+    /// Looks at a header that has come to the front of a virtual channel.
+    fn look_at(&mut self, port: usize, vc: usize, ports: &mut impl FlitPorts) {
+        // Responses go on, or requests on their way would find no end.
+        let is_new = port == MEMORY || port == PROCESSOR && vc == vc::REQUEST;
+        if self.inputs[port].fronts[vc] != Front::Unknown || self.quiesced && is_new {
+            return;
+        }
+        let word = self.word(port, vc, ports);
+        let front = match Header::parse(word) {
+            Ok((header, _)) => self.route(port, vc, word, header),
+            // No input lets one in.
+            Err(_) => Front::Discarded { left: 1 },
+        };
+        self.set_front(port, vc, front);
+        if self.watch.is_some() {
+            self.watch_front(port, vc, front);
+        }
+    }
+
+    /// What stands at the front of `vc` from now on.
+    #[inline]
+    fn set_front(&mut self, port: usize, vc: usize, front: Front) {
+        if let Front::Waiting(wants) = front {
+            self.outputs[usize::from(wants.out())].wanted += 1;
+            if let Some(out) = wants.adaptive() {
+                self.outputs[usize::from(out)].wanted += 1;
+            }
+        }
+        self.inputs[port].fronts[vc] = front;
+    }
+
+    /// Where the packet of a header may go.
+    #[inline(always)]
+    fn route(&mut self, port: usize, from: usize, word: u64, mut header: Header) -> Front {
+        let vc = from;
+        let flits = header.command.flits() as u8;
+        let mut word = word;
+        let arrival = if port >= PROCESSOR {
+            let destination = self.destination(port, vc, &header);
+            let Some(entry) = self.table.look_up(destination) else {
+                self.counters.unroutable_packets += 1;
+                return Front::Discarded { left: flits };
+            };
+            let adaptive = entry.tag.adaptive && header.tag.adaptive;
+            header.tag = entry.tag;
+            header.tag.adaptive = adaptive;
+            if !header.command.is_response() && port == PROCESSOR {
+                header.origin = self.processor;
+            }
+            word = header.emit();
+            Err(entry.initial)
+        } else {
+            if self.cut_off >> port & 1 != 0 {
+                self.counters.cut_off_packets += 1;
+                return Front::Discarded { left: flits };
+            }
+            Ok(Arrival {
+                direction: Direction::ALL[port].opposite(),
+                vc: (vc != vc::ADAPTIVE).then_some(vc as u8 & 1),
+            })
+        };
+        let (out, vc, adaptive) = match decide(&self.registers, &header.tag, arrival) {
+            Decision::Deliver => (PROCESSOR as u8, header.vc(0), None),
+            Decision::Nowhere => {
+                self.counters.misdirected_packets += 1;
+                return Front::Discarded { left: flits };
+            }
+            Decision::Go {
+                deterministic: (direction, vc),
+                adaptive,
+            } => {
+                // Where both are one output, the deterministic channel is taken (section 7).
+                let adaptive = adaptive.filter(|other| *other != direction);
+                let adaptive = adaptive.map(|direction| direction as u8);
+                let adaptive = adaptive.filter(|out| self.dead >> out & 1 == 0);
+                (direction as u8, header.vc(vc), adaptive)
+            }
+        };
+        self.inputs[port].headers[from] = word;
+        let wants = Wants::new(flits, (out, vc as u8), adaptive);
+        match self.follows_kept(port, &header) {
+            // Where there is no room it waits unknown, and is looked at again in its turn.
+            true => {
+                let kept = self.keep(number(port, from), wants, &header);
+                kept.unwrap_or(Front::Unknown)
+            }
+            false => Front::Waiting(wants),
+        }
+    }
+
+    /// Every input asks for its output or outputs.
+    fn collect_requests(&mut self, cycle: &mut Cycle, ports: &mut impl FlitPorts) {
+        for port in bits(u64::from(self.ready)) {
+            if !self.has_path(port) {
+                continue;
+            }
+            let Some(vc) = self.inputs[port].choose() else {
+                self.ready &= !(1 << port);
+                continue;
+            };
+            if self.inputs[port].fronts[vc] == Front::Unknown {
+                self.look_at(port, vc, ports);
+            }
+            match self.inputs[port].fronts[vc] {
+                Front::Flowing { out, vc: to, left } => {
+                    let (out, to) = (usize::from(out), usize::from(to));
+                    if ports.credits(out, to) > 0 && self.has_time(out) {
+                        if left > 1 && self.keeps_wires(out, to, cycle) {
+                            self.forward_one(port, vc, cycle, ports);
+                            cycle.won |= 1 << port;
+                            continue;
+                        }
+                        cycle.can[out] |= 1 << to;
+                        cycle.sending |= 1 << out;
+                    } else {
+                        self.inputs[port].give_up();
+                    }
+                }
+                Front::Waiting(wants) => {
+                    let who = number(port, vc);
+                    if self.dead >> wants.out() & 1 == 0 {
+                        self.outputs[usize::from(wants.out())].ask(wants.vc().into(), who);
+                    }
+                    if let Some(out) = wants.adaptive() {
+                        let out = usize::from(out);
+                        // It enters only where there is room for all of it (section 5).
+                        let room = ports.credits(out, vc::ADAPTIVE) >= wants.flits().into()
+                            && self.has_time(out)
+                            && ports.takes(out);
+                        cycle.adaptive[out] |= u64::from(room) << who;
+                        cycle.adapting |= u8::from(room) << out;
+                    }
+                    cycle.asking |= 1 << port;
+                    cycle.headers[port] = vc as u8;
+                }
+                Front::Discarded { .. } => self.discard(port, vc, ports),
+                Front::Kept { .. } => self.take_in(port, vc, ports),
+                Front::Unknown => self.inputs[port].give_up(),
+            }
+        }
+        for out in bits(u64::from(cycle.adapting)) {
+            self.outputs[out].award_adaptive(cycle.adaptive[out]);
+        }
+        for port in bits(u64::from(cycle.asking)) {
+            self.claim(port, cycle.headers[port].into(), cycle, ports);
+        }
+    }
+
+    /// Enters the channels that the header at the front of `vc` has won among those that can send.
+    /// One that has won none lets another channel of its input ask.
+    #[inline]
+    fn claim(&mut self, port: usize, vc: usize, cycle: &mut Cycle, ports: &impl FlitPorts) {
+        let Front::Waiting(wants) = self.inputs[port].fronts[vc] else {
+            return;
+        };
+        let who = number(port, vc);
+        let (out, to) = (usize::from(wants.out()), usize::from(wants.vc()));
+        let mut goes = false;
+        if self.outputs[out].owner(to) == who
+            && ports.credits(out, to) >= self.least_room(wants)
+            && self.has_time(out)
+            && ports.takes(out)
+        {
+            cycle.can[out] |= 1 << to;
+            cycle.sending |= 1 << out;
+            goes = true;
+        }
+        if let Some(out) = wants.adaptive().map(usize::from)
+            && self.outputs[out].owner(vc::ADAPTIVE) == who
+            && ports.credits(out, vc::ADAPTIVE) >= wants.flits().into()
+            && self.has_time(out)
+            && ports.takes(out)
+        {
+            cycle.can[out] |= 1 << vc::ADAPTIVE;
+            cycle.sending |= 1 << out;
+            cycle.adaptive_only |= u8::from(!goes) << port;
+            goes = true;
+        }
+        if !goes {
+            self.inputs[port].give_up();
+            // A response of the processor has to make way as well: while it waits, the processor
+            // serves no requests, and these fill the network.
+            let in_the_way = port < PROCESSOR || port == PROCESSOR && vc == vc::RESPONSE;
+            if self.dead >> wants.out() & 1 != 0 && in_the_way {
+                self.leave_network(port, vc, wants);
+            }
+        }
+    }
+
+    /// Every output lets one of its channels send.
+    #[inline]
+    fn arbitrate(&mut self, cycle: &mut Cycle, ports: &mut impl FlitPorts) {
+        // What goes straight through has the wires of its output; who had those of an output and
+        // has nothing to send now loses them.
+        for out in bits(u64::from(self.held & !cycle.sending & !cycle.used)) {
+            self.outputs[out].bubble();
+        }
+        self.held &= cycle.sending | cycle.used;
+        let mut winners: [(u8, u8, u8); INPUTS] = [(NONE, 0, 0); INPUTS];
+        let mut won = 0;
+        for out in bits(u64::from(cycle.sending & !cycle.used)) {
+            let to = self.outputs[out].arbitrate(cycle.can[out]);
+            self.held |= 1 << out;
+            let who = usize::from(self.outputs[out].owner(to));
+            let (port, vc) = (who / VCS, who % VCS);
+            // Of two outputs an input takes the adaptive channel (section 7).
+            if won >> port & 1 == 0 || to == vc::ADAPTIVE {
+                won |= 1 << port;
+                winners[port] = (out as u8, to as u8, vc as u8);
+            }
+        }
+        // Wires that are never idle never become free for an adaptive channel. A header that has
+        // won nothing else lets another channel of its input ask, which may hold the deterministic
+        // channel for which it waits ("guarantees forward progress to all packets", T3E sec. 7).
+        for port in bits(u64::from(cycle.adaptive_only & !won)) {
+            self.inputs[port].give_up();
+        }
+        let stalled = (self.ready & !(won | cycle.won)).count_ones();
+        self.counters.stalled_input_cycles += u64::from(stalled);
+        for port in bits(u64::from(won)) {
+            let (out, to, vc) = winners[port];
+            let vc = usize::from(vc);
+            if let Front::Waiting(wants) = self.inputs[port].fronts[vc] {
+                self.go((port, vc), wants, (out.into(), to.into()));
+            }
+            self.forward(port, vc, cycle, ports);
+        }
+    }
+
+    /// Whether a packet on `to` under way has the wires of `out` in this cycle, whoever else asks:
+    /// it need not be arbitrated for, as long as it does not end.
+    #[inline]
+    fn keeps_wires(&self, out: usize, to: usize, cycle: &Cycle) -> bool {
+        self.whole.is_none() && self.outputs[out].has_wires(to) && cycle.used >> out & 1 == 0
+    }
+
+    /// The header at the front of `vc` has found its way.
+    #[inline]
+    fn go(&mut self, (port, vc): (usize, usize), wants: Wants, (out, to): (usize, usize)) {
+        if self.watch.is_some() {
+            self.watch_go((port, vc), wants, (out, to));
+        }
+        let who = number(port, vc);
+        let deterministic = (usize::from(wants.out()), usize::from(wants.vc()));
+        let adaptive = wants.adaptive().map(|out| (usize::from(out), vc::ADAPTIVE));
+        for (other, channel) in [Some(deterministic), adaptive].into_iter().flatten() {
+            self.outputs[other].wanted -= 1;
+            if (other, channel) != (out, to) {
+                self.outputs[other].forget(channel, who);
+            }
+        }
+        self.outputs[out].begin(to, who);
+        self.counters.packets += 1;
+        self.counters.resent_packets += u64::from(port == MEMORY);
+        self.counters.adaptive_packets += u64::from(to == vc::ADAPTIVE);
+        self.inputs[port].fronts[vc] = Front::Flowing {
+            out: out as u8,
+            vc: to as u8,
+            left: wants.flits(),
+        };
+        self.inputs[port].begin(vc);
+    }
+
+    /// The next flit of the packet at the front of `vc`, which flows, goes, or as many as may at
+    /// once.
+    #[inline]
+    fn forward(&mut self, port: usize, vc: usize, cycle: &mut Cycle, ports: &mut impl FlitPorts) {
+        match self.whole.is_some() {
+            true => self.forward_many(port, vc, cycle, ports),
+            false => self.forward_one(port, vc, cycle, ports),
+        }
+        let Front::Flowing { out, vc: to, left } = self.inputs[port].fronts[vc] else {
+            return;
+        };
+        if left == 0 {
+            self.outputs[usize::from(out)].end(to.into());
+            self.next_packet(port, vc, ports);
+        } else {
+            self.outputs[usize::from(out)].hold(to.into());
+        }
+    }
+
+    /// The next flit of the packet at the front of `vc`, which flows, goes.
+    #[inline(always)]
+    fn forward_one(
+        &mut self,
+        port: usize,
+        vc: usize,
+        cycle: &mut Cycle,
+        ports: &mut impl FlitPorts,
+    ) {
+        let input = &mut self.inputs[port];
+        let Front::Flowing { out, vc: to, left } = &mut input.fronts[vc] else {
+            return;
+        };
+        *left -= 1;
+        let (out, to) = (usize::from(*out), usize::from(*to));
+        let header = input.take_header(vc);
+        let word = match port {
+            MEMORY => self.memory.take_out(vc),
+            _ => ports.pop(port, vc),
+        };
+        input.leave(vc, 1);
+        let flit = Flit::data(header.unwrap_or(word), to, header.is_some());
+        ports.push(out, to, flit);
+        cycle.used |= 1 << out;
+        self.held |= 1 << out;
+        self.moved |= 1 << port | 1 << out;
+        self.counters.flits += 1;
+    }
+
+    /// The packet at the front of `vc` has gone.
+    #[inline]
+    fn next_packet(&mut self, port: usize, vc: usize, ports: &mut impl FlitPorts) {
+        let input = &mut self.inputs[port];
+        input.fronts[vc] = Front::Unknown;
+        input.packet_ended(vc);
+        if port == MEMORY {
+            self.next_of_memory(vc, ports);
+        } else if input.ready[vc] > 0 {
+            self.look_at(port, vc, ports);
+        }
+    }
+}
+
+/// The slot of a cycle.
+#[inline]
+const fn slot(cycle: u64) -> usize {
+    cycle as usize % SLOTS
+}
+
+#[cfg(test)]
+mod tests;

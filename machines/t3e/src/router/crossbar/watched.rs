@@ -1,0 +1,149 @@
+//! What the crossbar tells a watch of the packets that pass. All of it is cold: a router that
+//! watches nothing asks itself so once per header and step.
+
+use super::{Crossbar, Front, Header, MEMORY, PROCESSOR, STAGES, Wants, number, vc};
+use phitwire::trace::{Candidate, Choice, Opening, Place, Stage, Watch};
+
+/// From the pins of a port of the network to those of an output.
+const PASSING: Stage = Stage {
+    name: "input and crossbar",
+    cycles: STAGES[0],
+};
+/// From the processor to the pins of an output: the look-up table is in between.
+const ENTERING: Stage = Stage {
+    name: "look-up and crossbar",
+    cycles: STAGES[PROCESSOR],
+};
+/// From the router's own memory, into which it takes what is to go another way.
+const AGAIN: Stage = Stage {
+    name: "memory and crossbar",
+    cycles: 0,
+};
+
+impl Crossbar {
+    /// Where the watch over packets is kept.
+    pub fn watch(&mut self) -> &mut Option<Box<Watch>> {
+        &mut self.watch
+    }
+
+    /// Flits have come in.
+    #[cold]
+    pub(super) fn watch_arrival(&mut self, cycle: u64, port: usize, vc: usize, flits: u32) {
+        if let Some(watch) = &mut self.watch {
+            watch.arrived(number(port, vc).into(), cycle, flits);
+        }
+    }
+
+    /// Whether a packet is of the flow, by its header as it leaves.
+    fn is_watched(&self, watch: &Watch, header: &Header) -> bool {
+        let flow = watch.flow();
+        let response = header.command.is_response();
+        let to = u16::try_from(flow.destination(response)).ok();
+        let entry = to.and_then(|to| self.table.look_up(to));
+        let is_there = entry.is_some_and(|entry| entry.tag.to == header.tag.to);
+        is_there && (response || u32::from(header.origin) == flow.from)
+    }
+
+    /// A header has been looked at: what was made of it.
+    #[cold]
+    pub(super) fn watch_front(&mut self, port: usize, vc: usize, front: Front) {
+        let Front::Waiting(wants) = front else {
+            return;
+        };
+        let word = self.inputs[port].headers[vc];
+        let Ok((header, _)) = Header::parse(word) else {
+            return;
+        };
+        let Some(mut watch) = self.watch.take() else {
+            return;
+        };
+        if self.is_watched(&watch, &header) {
+            let place = Place::from(number(port, vc));
+            if !watch.follows(place, word) {
+                let ready = self.inputs[port].ready[vc];
+                let arrived = match STAGES.get(port) {
+                    // From the memory it comes when it comes.
+                    None => None,
+                    // It goes straight on, or has just come.
+                    Some(_) if ready == 0 => Some(watch.at(self.cycle)),
+                    Some(_) if !self.is_timed() => {
+                        watch.front_arrived(place, ready.into(), self.cycle)
+                    }
+                    Some(&stages) => {
+                        let seen_by = self.cycle.saturating_sub(stages);
+                        watch.front_arrived(place, ready.into(), seen_by)
+                    }
+                };
+                watch.open(Opening {
+                    place,
+                    key: word,
+                    identity: Some(header.id.into()),
+                    response: header.command.is_response(),
+                    units: Some(wants.flits()),
+                    from: (port as u8, vc as u8),
+                    arrived_ps: arrived,
+                });
+            }
+            watch.decided(place, word, choice(wants, &header, None));
+        }
+        self.watch = Some(watch);
+    }
+
+    /// The header at the front of `vc` goes.
+    #[cold]
+    pub(super) fn watch_go(
+        &mut self,
+        (port, vc): (usize, usize),
+        wants: Wants,
+        (out, to): (usize, usize),
+    ) {
+        let word = self.inputs[port].headers[vc];
+        let Ok((header, _)) = Header::parse(word) else {
+            return;
+        };
+        let Some(watch) = &mut self.watch else {
+            return;
+        };
+        let place = Place::from(number(port, vc));
+        if !watch.follows(place, word) {
+            return;
+        }
+        watch.decided(place, word, choice(wants, &header, Some((out, to))));
+        let stage = match port {
+            MEMORY => AGAIN,
+            PROCESSOR => ENTERING,
+            _ => PASSING,
+        };
+        watch.left(place, word, stage, self.cycle, (out as u8, to as u8));
+    }
+}
+
+/// A choice between the deterministic channel and the adaptive one, made or not.
+fn choice(wants: Wants, header: &Header, won: Option<(usize, usize)>) -> Choice {
+    let deterministic = Candidate::new(
+        wants.out(),
+        match usize::from(wants.out()) {
+            PROCESSOR => "ejection",
+            _ => "deterministic",
+        },
+    );
+    let adaptive = wants.adaptive().map(|out| Candidate::new(out, "adaptive"));
+    let is_alone = adaptive.is_none();
+    let why = match won {
+        None => "it waits for the first that is free",
+        Some(_) if is_alone => "the only one",
+        Some((_, vc::ADAPTIVE)) => "the adaptive channel was free and had room for all of it",
+        Some(_) => "the deterministic channel was free first",
+    };
+    Choice {
+        among: "port".into(),
+        mode: match header.tag.adaptive {
+            true => "adaptive".into(),
+            false => "direction order".into(),
+        },
+        candidates: [deterministic].into_iter().chain(adaptive).collect(),
+        winner: won.map_or(u8::MAX, |(out, _)| out as u8),
+        why: why.into(),
+        times: 1,
+    }
+}

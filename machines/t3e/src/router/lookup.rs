@@ -1,0 +1,100 @@
+//! The look-up table of a router, by which packets of its processor find their way (paper, section
+//! 2).
+
+use prefetch_index::prefetch_index;
+
+use crate::route::{Entry, Place};
+
+/// Entries of a table.
+pub const ENTRIES: usize = 544;
+/// Processors that a table can tell apart: above [`ENTRIES`] of them an entry serves four.
+pub const MAX_PROCESSORS: usize = 4 * ENTRIES;
+
+/// A look-up table: for every processor where it is and by which way, or nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LookUpTable {
+    entries: Box<[Option<Entry>]>,
+    /// The two low bits of a processor's number are not translated: an entry serves four.
+    in_fours: bool,
+}
+
+impl LookUpTable {
+    /// An empty table for so many processors.
+    pub fn new(processors: usize) -> Self {
+        let in_fours = processors > ENTRIES;
+        let entries = if in_fours {
+            processors.div_ceil(4)
+        } else {
+            processors
+        };
+        Self {
+            entries: vec![None; entries.min(ENTRIES)].into_boxed_slice(),
+            in_fours,
+        }
+    }
+
+    /// Whether an entry serves four processors.
+    pub const fn is_in_fours(&self) -> bool {
+        self.in_fours
+    }
+
+    /// Its entries.
+    pub fn entries(&self) -> &[Option<Entry>] {
+        &self.entries
+    }
+
+    /// Writes an entry. False if there is none of that number.
+    pub fn set(&mut self, index: usize, entry: Option<Entry>) -> bool {
+        let place = self.entries.get_mut(index);
+        place.map(|place| *place = entry).is_some()
+    }
+
+    /// Has the entry of a processor brought close to the core.
+    #[inline]
+    pub fn fetch(&self, processor: u16) {
+        let entry = processor >> (2 * u16::from(self.in_fours));
+        prefetch_index(&self.entries, entry.into());
+    }
+
+    /// The entry of a processor. Above 544 processors the low bits of its number are those of the
+    /// ordinates in X and Y.
+    #[inline]
+    pub fn look_up(&self, processor: u16) -> Option<Entry> {
+        if !self.in_fours {
+            return *self.entries.get(usize::from(processor))?;
+        }
+        let mut entry = (*self.entries.get(usize::from(processor >> 2))?)?;
+        let [x, y, z] = entry.tag.to.0;
+        let low = processor as u8;
+        entry.tag.to = Place([x & !1 | low & 1, y & !1 | low >> 1 & 1, z]);
+        Some(entry)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::route::Tag;
+
+    #[test]
+    fn an_entry_serves_one_processor_or_four() {
+        let to = Place([4, 6, 2]);
+        let entry = Entry {
+            tag: Tag {
+                to,
+                ..Tag::default()
+            },
+            initial: None,
+        };
+        let mut small = LookUpTable::new(544);
+        assert!(small.set(543, Some(entry)) && !small.set(544, None));
+        assert_eq!(small.look_up(543), Some(entry));
+        assert_eq!((small.look_up(0), small.look_up(544)), (None, None));
+        let mut large = LookUpTable::new(2_176);
+        assert_eq!(large.entries().len(), ENTRIES);
+        large.set(543, Some(entry));
+        let places = [0, 1, 2, 3].map(|low| large.look_up(2_172 + low).unwrap().tag.to.0);
+        assert_eq!(places, [[4, 6, 2], [5, 6, 2], [4, 7, 2], [5, 7, 2]]);
+        assert_eq!(large.look_up(2_176), None);
+    }
+}

@@ -1,0 +1,112 @@
+//! Which processor a packet in the network goes to.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::route::{Place, Tag};
+
+/// The logical numbers of the processors by where packets to them go, or where their final hops
+/// begin: look-up tables read backwards.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Names(BTreeMap<u16, u16>);
+
+const fn key(to: Place, final_hop: bool) -> u16 {
+    to.bits() | (final_hop as u16) << 13
+}
+
+impl Names {
+    /// Those of processors at these places; besides, for each the place that final hops to it begin
+    /// at, if there is one.
+    pub fn new(places: impl IntoIterator<Item = (Place, Option<Place>)>) -> Self {
+        let mut names = BTreeMap::new();
+        for ((place, above), number) in places.into_iter().zip(0..) {
+            names.insert(key(place, false), number);
+            if let Some(above) = above {
+                names.insert(key(above, true), number);
+            }
+        }
+        Self(names)
+    }
+
+    /// The same from what [`pairs`](Self::pairs) gives.
+    pub fn from_pairs(pairs: impl IntoIterator<Item = (u16, u16)>) -> Self {
+        Self(pairs.into_iter().collect())
+    }
+
+    /// Numbers that stand for the ends of ways, and the processors there.
+    pub fn pairs(&self) -> impl Iterator<Item = (u16, u16)> {
+        self.0.iter().map(|(key, number)| (*key, *number))
+    }
+
+    fn of(&self, tag: &Tag) -> Option<u16> {
+        self.0.get(&key(tag.to, tag.final_hop)).copied()
+    }
+}
+
+/// What a router knows of the numbers that there are, and that there were.
+#[derive(Clone, Debug, Default)]
+pub(super) struct KnownNames {
+    current: Arc<Names>,
+    former: Names,
+}
+
+impl KnownNames {
+    pub fn new(names: Arc<Names>) -> Self {
+        Self {
+            current: names,
+            former: Names::default(),
+        }
+    }
+
+    pub fn current(&self) -> &Arc<Names> {
+        &self.current
+    }
+
+    /// Processors have other places from now on.
+    pub fn replace(&mut self, names: Arc<Names>) {
+        let before = core::mem::replace(&mut self.current, names);
+        for (key, number) in before.pairs() {
+            self.former.0.insert(key, number);
+        }
+    }
+
+    /// The number of the processor that a packet is for. A request whose processor has moved since
+    /// goes where it is now; a response does not, since whoever has the number now has not asked.
+    pub fn of(&self, tag: &Tag, is_response: bool) -> Option<u16> {
+        let current = self.current.of(tag);
+        match is_response {
+            true => current,
+            false => current.or_else(|| self.former.of(tag)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_follow_a_processor_and_responses_do_not() {
+        let [a, b, above] = [[1, 0, 0], [2, 0, 0], [1, 0, 1]].map(Place);
+        let mut known = KnownNames::new(Arc::new(Names::new([(a, Some(above))])));
+        let to = |to, final_hop| Tag {
+            to,
+            final_hop,
+            ..Tag::default()
+        };
+        assert_eq!(known.of(&to(a, false), true), Some(0));
+        assert_eq!(known.of(&to(above, true), true), Some(0));
+        assert_eq!(known.of(&to(above, false), false), None);
+        known.replace(Arc::new(Names::new([(b, None)])));
+        for (place, is_response, number) in [
+            (a, false, Some(0)),
+            (a, true, None),
+            (b, false, Some(0)),
+            (b, true, Some(0)),
+        ] {
+            assert_eq!(known.of(&to(place, false), is_response), number);
+        }
+        let pairs: Vec<_> = known.current().pairs().collect();
+        assert_eq!(Names::from_pairs(pairs), **known.current());
+    }
+}

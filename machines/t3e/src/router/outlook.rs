@@ -1,0 +1,91 @@
+//! Which way a packet would go from a router.
+
+use super::core::{RouterCore, T3eRouter};
+use super::ports::PROCESSOR;
+use crate::format::vc;
+use crate::route::{Arrival, Decision, Direction, Tag, decide};
+use phitwire::chip::CoreOutlooks;
+use phitwire::link::EndStatus as _;
+use phitwire::trace::{Onward, Outlook, Question};
+
+/// Where the channel stands in a packet's state, above its tag.
+const CHANNEL_AT: u32 = 32;
+const NAMES: [&str; 6] = ["+X", "+Y", "+Z", "-X", "-Y", "-Z"];
+
+impl CoreOutlooks for RouterCore {
+    /// Requests that keep their order do not adapt, nor do answers to them.
+    fn outlook(chip: &T3eRouter, question: &Question) -> Outlook {
+        let crossbar = chip.core().crossbar();
+        let registers = &crossbar.registers;
+        let port = usize::from(question.port);
+        let mut found = Outlook::default();
+        let (tag, arrival) = match question.state {
+            None => {
+                let to = question.to as u16;
+                found.consulted.push(format!("table.{to}"));
+                let Some(mut entry) = crossbar.table.look_up(to) else {
+                    found.how = "the look-up table has no entry".into();
+                    return found;
+                };
+                entry.tag.adaptive &= !question.ordered;
+                (entry.tag, Err(entry.initial))
+            }
+            Some(state) => {
+                let tag = Tag::from_bits(state as u32 & ((1 << Tag::BITS) - 1));
+                let channel = (state >> CHANNEL_AT) as usize;
+                let Some(from) = Direction::ALL.get(port) else {
+                    found.how = format!("port {port} is none of the network");
+                    return found;
+                };
+                let arrival = Arrival {
+                    direction: from.opposite(),
+                    vc: (channel != vc::ADAPTIVE).then_some(channel as u8 & 1),
+                };
+                (tag, Ok(arrival))
+            }
+        };
+        let onward = |port: usize, channel: usize, kind: &'static str| Onward {
+            port: port as u8,
+            vc: channel as u8,
+            kind: kind.into(),
+            state: u64::from(tag.bits()) | (channel as u64) << CHANNEL_AT,
+            is_up: chip.lcb(port as u8).map(|link| link.is_active()),
+        };
+        match decide(registers, &tag, arrival) {
+            Decision::Deliver => {
+                found.how = "it is where it is going".into();
+                found
+                    .ways
+                    .push(onward(PROCESSOR, vc::of(question.response, 0), "ejection"));
+            }
+            Decision::Nowhere => found.how = "no node along its way is where it is going".into(),
+            Decision::Go {
+                deterministic: (direction, channel),
+                adaptive,
+            } => {
+                let name = NAMES[direction as usize];
+                found.consulted.push("physical, datelines".to_owned());
+                found
+                    .consulted
+                    .push(format!("vc_table.{}", direction as usize));
+                found.how = match adaptive.filter(|other| *other != direction) {
+                    None => format!("direction order: {name}"),
+                    Some(other) => format!(
+                        "direction order: {name}; or the adaptive channel of {}, where there is room",
+                        NAMES[other as usize]
+                    ),
+                };
+                let channel = vc::of(question.response, channel);
+                found
+                    .ways
+                    .push(onward(direction as usize, channel, "deterministic"));
+                let adaptive = adaptive.filter(|other| *other != direction);
+                found
+                    .ways
+                    .extend(adaptive.map(|other| onward(other as usize, vc::ADAPTIVE, "adaptive")));
+            }
+        }
+        found.is_certain = found.ways.len() == 1;
+        found
+    }
+}

@@ -1,0 +1,100 @@
+//! What the crossbar needs of the links, encoded or ideal.
+
+use crate::format::{Flit, MAX_PACKET_FLITS};
+use crate::link::FlitEnd;
+use phitwire::chip::Links;
+
+/// Ports of a router: one for each direction by its index, and the processor's. The port for I/O is
+/// not modelled: see `docs/guide/src/deviations.md`.
+pub const PORTS: usize = 7;
+/// The port of the processor.
+pub const PROCESSOR: usize = 6;
+
+/// The links of a router, port by port.
+pub trait FlitPorts {
+    /// What follows happens in this cycle.
+    fn begin_cycle(&mut self, cycle: u64) {
+        let _ = cycle;
+    }
+    /// Flits of `vc` that may be pushed; none while the link is down.
+    fn credits(&self, port: usize, vc: usize) -> u32;
+    /// Whether new packets may begin to leave by a port. One that has begun goes on while there are
+    /// credits.
+    fn takes(&self, port: usize) -> bool {
+        let _ = port;
+        true
+    }
+    /// Sends a flit.
+    ///
+    /// # Panics
+    /// Without a credit for it.
+    fn push(&mut self, port: usize, vc: usize, flit: Flit);
+    /// The oldest flit in the input of `vc`, which is not empty.
+    fn front(&self, port: usize, vc: usize) -> u64;
+    /// Takes it.
+    ///
+    /// # Panics
+    /// If there is none.
+    fn pop(&mut self, port: usize, vc: usize) -> u64;
+    /// Takes the oldest flits of an input and sends them, the first one as `header` if it is one.
+    ///
+    /// # Panics
+    /// If there are fewer, or without credits for all of them.
+    fn transfer(
+        &mut self,
+        (port, vc): (usize, usize),
+        (out, to): (usize, usize),
+        mut header: Option<u64>,
+        flits: usize,
+    ) {
+        for _ in 0..flits {
+            let word = self.pop(port, vc);
+            let is_head = header.is_some();
+            let word = header.take().unwrap_or(word);
+            self.push(out, to, Flit::data(word, to, is_head));
+        }
+    }
+}
+
+impl FlitPorts for Links<FlitEnd> {
+    #[inline]
+    fn credits(&self, port: usize, vc: usize) -> u32 {
+        self.end(port).map_or(0, |end| end.credits(vc))
+    }
+
+    #[inline]
+    fn push(&mut self, port: usize, vc: usize, flit: Flit) {
+        let end = self.end_mut(port);
+        end.expect("credits are a link's").push(vc, flit);
+    }
+
+    #[inline]
+    fn front(&self, port: usize, vc: usize) -> u64 {
+        self.input(port).map_or(0, |input| input.buffer().front(vc))
+    }
+
+    #[inline]
+    fn pop(&mut self, port: usize, vc: usize) -> u64 {
+        let input = self.input_mut(port);
+        input.expect("flits came by a link").pop(vc)
+    }
+
+    #[inline]
+    fn transfer(
+        &mut self,
+        (port, vc): (usize, usize),
+        (out, to): (usize, usize),
+        header: Option<u64>,
+        flits: usize,
+    ) {
+        let mut words = [0; MAX_PACKET_FLITS];
+        let words = &mut words[..flits];
+        let input = self.input_mut(port);
+        input.expect("flits came by a link").pop_many(vc, words);
+        if let Some(header) = header {
+            words[0] = header;
+        }
+        let end = self.end_mut(out).expect("credits are a link's");
+        end.push_many(to, words, header.is_some());
+    }
+}

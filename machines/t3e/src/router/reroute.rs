@@ -1,0 +1,210 @@
+//! Tables that are replaced while the router runs (paper, section 9: renaming, isolation).
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use thiserror::Error;
+
+use super::core::{RouterCore, RouterRegisters, T3eRouter};
+use super::lookup::LookUpTable;
+use super::names::Names;
+use super::ports::PORTS;
+use crate::link::FlitEnd;
+use crate::route::{Direction, Entry, RouteRegisters};
+use phitwire::chip::CoreRerouting;
+use phitwire::device::{DeviceError, Routing};
+use phitwire::kit::Digest;
+use phitwire::link::EndStatus;
+
+/// All that a router is told of the ways of packets, as it is written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RouterTables {
+    /// The physical "who am I", which is not replaced: tables of another router are refused.
+    place: u16,
+    /// The logical "who am I".
+    processor: u16,
+    /// Entries of the look-up table, as [`Entry::bits`] has them.
+    entries: Vec<Option<u32>>,
+    /// Tables of virtual channels, by direction.
+    channels: [u8; Direction::ALL.len()],
+    /// Directions that have their dateline here, one bit each.
+    datelines: u8,
+    /// Ports that nothing comes or goes by, one bit each.
+    cut_off: u8,
+    /// What the ends of ways are called.
+    names: Vec<(u16, u16)>,
+}
+
+/// Why tables were not installed.
+#[derive(Debug, Error)]
+enum TablesError {
+    /// They are not written as such.
+    #[error("not understood: {0}")]
+    Form(#[from] serde_json::Error),
+    /// They are another router's.
+    #[error("they are those of the router at {theirs}, and this one is at {own}")]
+    Place {
+        own: crate::route::Place,
+        theirs: crate::route::Place,
+    },
+    /// They have another length.
+    #[error(
+        "the look-up table has {new} entries, this router's has {own}: are they of another topology?"
+    )]
+    Length { own: usize, new: usize },
+    /// An entry that says nothing.
+    #[error("entry {0} of the look-up table has bits that mean nothing")]
+    Entry(usize),
+    /// Datelines in no direction, or ports that there are not.
+    #[error("{0} has bits that mean nothing")]
+    Bits(&'static str),
+}
+
+impl RouterTables {
+    /// Those of a router that is configured so.
+    pub fn of(registers: &RouterRegisters) -> Self {
+        let RouterRegisters {
+            route,
+            table,
+            processor,
+            cut_off,
+            names,
+        } = registers;
+        let entry = |entry: &Option<Entry>| entry.map(Entry::bits);
+        Self {
+            place: route.place.bits(),
+            processor: *processor,
+            entries: table.entries().iter().map(entry).collect(),
+            channels: route.vc_tables,
+            datelines: route.datelines,
+            cut_off: *cut_off,
+            names: names.pairs().collect(),
+        }
+    }
+
+    /// A digest of them, in hexadecimal: equal tables have equal ones.
+    pub fn digest(&self) -> String {
+        let mut digest = Digest::new();
+        let mut add = |number| digest.add(number);
+        for number in [self.place, self.processor] {
+            add(number.into());
+        }
+        add(self.entries.len() as u64);
+        for entry in &self.entries {
+            add(entry.map_or(u64::MAX, u64::from));
+        }
+        for byte in self
+            .channels
+            .into_iter()
+            .chain([self.datelines, self.cut_off])
+        {
+            add(byte.into());
+        }
+        for (end, number) in &self.names {
+            add(u64::from(*end) << 16 | u64::from(*number));
+        }
+        digest.to_string()
+    }
+
+    /// What a router that is configured as `own` becomes by them.
+    fn applied(self, own: &RouterRegisters) -> Result<RouterRegisters, TablesError> {
+        let place = own.route.place;
+        if self.place != place.bits() {
+            let theirs = crate::route::Place::from_bits(self.place);
+            return Err(TablesError::Place { own: place, theirs });
+        }
+        let (had, new) = (own.table.entries().len(), self.entries.len());
+        if had != new {
+            return Err(TablesError::Length { own: had, new });
+        }
+        if self.datelines >> Direction::ALL.len() != 0 {
+            return Err(TablesError::Bits("datelines"));
+        }
+        if self.cut_off >> PORTS != 0 {
+            return Err(TablesError::Bits("cut_off"));
+        }
+        let mut table = own.table.clone();
+        for (index, bits) in self.entries.iter().enumerate() {
+            let entry = bits
+                .map(|bits| Entry::from_bits(bits).ok_or(TablesError::Entry(index)))
+                .transpose()?;
+            table.set(index, entry);
+        }
+        Ok(RouterRegisters {
+            route: RouteRegisters {
+                datelines: self.datelines,
+                vc_tables: self.channels,
+                ..own.route
+            },
+            table,
+            processor: self.processor,
+            cut_off: self.cut_off,
+            names: Arc::new(Names::from_pairs(self.names)),
+        })
+    }
+}
+
+/// How a router is configured now.
+pub fn router_registers(chip: &T3eRouter) -> RouterRegisters {
+    let crossbar = chip.core().crossbar();
+    RouterRegisters {
+        route: crossbar.registers,
+        table: LookUpTable::clone(&crossbar.table),
+        processor: crossbar.processor,
+        cut_off: crossbar.cut_off(),
+        names: crossbar.names().clone(),
+    }
+}
+
+/// Whether nothing is on its way through it, nor between it and the routers next to it.
+fn is_drained(chip: &T3eRouter) -> bool {
+    let rests = |end: &FlitEnd| !end.is_active() || end.unacknowledged_packets() == 0;
+    let mut links = chip.links().iter();
+    chip.core().crossbar().is_empty() && links.all(|(_, link)| rests(link.end()))
+}
+
+impl CoreRerouting for RouterCore {
+    fn quiesce(chip: &mut T3eRouter) {
+        chip.core_mut().crossbar_mut().quiesce(true);
+    }
+
+    fn release(chip: &mut T3eRouter) {
+        chip.core_mut().crossbar_mut().quiesce(false);
+    }
+
+    fn routing(chip: &T3eRouter) -> Routing {
+        Routing {
+            quiesced: chip.core().crossbar().is_quiesced(),
+            drained: is_drained(chip),
+            digest: RouterTables::of(&router_registers(chip)).digest(),
+        }
+    }
+
+    fn tables(chip: &T3eRouter) -> Value {
+        json!(RouterTables::of(&router_registers(chip)))
+    }
+
+    fn install(chip: &mut T3eRouter, tables: Value) -> Result<(), DeviceError> {
+        let own = router_registers(chip);
+        let read = |tables| -> Result<RouterRegisters, TablesError> {
+            serde_json::from_value::<RouterTables>(tables)?.applied(&own)
+        };
+        let RouterRegisters {
+            route,
+            table,
+            processor,
+            cut_off,
+            names,
+        } = read(tables).map_err(|why| DeviceError::Tables(why.into()))?;
+        let crossbar = chip.core_mut().crossbar_mut();
+        crossbar.registers = route;
+        crossbar.table = table;
+        crossbar.processor = processor;
+        crossbar.rename(names);
+        crossbar.set_cut_off(cut_off);
+        crossbar.decide_anew();
+        Ok(())
+    }
+}

@@ -1,0 +1,245 @@
+//! The tables of virtual channels of all routers.
+
+use std::collections::BTreeMap;
+
+use crate::route::{Direction, Entry, RouteRegisters, Shape, Tables};
+use crate::vc::{self, Tries, VcTables};
+
+/// How packets that may choose between VC0 and VC1 do so (paper, section 4).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Channels {
+    /// By tables that balance the two.
+    #[default]
+    Optimised,
+    /// On VC0 up to the dateline, "the time-of-crossing assignment".
+    TimeOfCrossing,
+}
+
+impl Channels {
+    /// All of them, by the words of descriptions.
+    pub const ALL: [(&'static str, Self); 2] = [
+        ("optimised", Self::Optimised),
+        ("time-of-crossing", Self::TimeOfCrossing),
+    ];
+
+    /// The words.
+    pub const NAMES: &'static [&'static str] = &[Self::ALL[0].0, Self::ALL[1].0];
+
+    /// Those of a word.
+    pub fn from_name(name: &str) -> Option<Self> {
+        let found = Self::ALL.iter().find(|(word, _)| *word == name);
+        found.map(|(_, channels)| *channels)
+    }
+
+    /// Its word in descriptions.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Optimised => "optimised",
+            Self::TimeOfCrossing => "time-of-crossing",
+        }
+    }
+}
+
+/// A ring as its tables depend on it: ordinates, those of the datelines, and whether final hops
+/// are taken in it.
+type Kind = (Vec<u8>, [u8; 2], bool);
+
+/// Tables of virtual channels, made once for all rings that are alike.
+#[derive(Debug, Default)]
+pub struct ChannelTables {
+    found: BTreeMap<Kind, Option<VcTables>>,
+    tries: Tries,
+}
+
+impl ChannelTables {
+    /// Tables that are searched for in this way.
+    pub fn by(tries: Tries) -> Self {
+        Self {
+            tries,
+            ..Self::default()
+        }
+    }
+
+    /// Fills in the tables of all routers, for packets that are routed by `tables`. Datelines have to
+    /// be there.
+    ///
+    /// The optimised tables are those of minimal ways. There are others: around what is broken, in
+    /// machines with partial planes, and where four processors share an entry, of which one may be
+    /// beyond the half of the ring that the others are within. Where such a way would cross the
+    /// dateline on VC1, its entries are put back to VC0, with all that share them.
+    ///
+    /// # Panics
+    /// If there are not as many registers as nodes.
+    pub fn fill(&mut self, shape: &Shape, registers: &mut [RouteRegisters], tables: &Tables) {
+        assert_eq!(registers.len(), shape.nodes() as usize, "one for each node");
+        for dimension in 0..3 {
+            for node in 0..shape.nodes() {
+                let ring = shape.ring(node, dimension);
+                if !ring.closed || ring.nodes[0] != node {
+                    continue;
+                }
+                if let Some(tables) = self.of(shape, registers, &ring.nodes, dimension) {
+                    for (&node, (_, entries)) in ring.nodes.iter().zip(tables.routers()) {
+                        for (minus, entries) in [false, true].into_iter().zip(entries) {
+                            let direction = Direction::of(dimension, minus);
+                            registers[node as usize].vc_tables[direction.index()] = entries;
+                        }
+                    }
+                }
+            }
+        }
+        constrain(shape, registers, tables);
+    }
+
+    /// The tables of a closed ring; `None` if it has not a dateline in each direction.
+    fn of(
+        &mut self,
+        shape: &Shape,
+        registers: &[RouteRegisters],
+        nodes: &[u32],
+        dimension: usize,
+    ) -> Option<&VcTables> {
+        let ordinate = |&node: &u32| shape.place(node).0[dimension];
+        let dateline = |minus| {
+            let direction = Direction::of(dimension, minus);
+            let has = |&&node: &&u32| registers[node as usize].is_dateline(direction);
+            nodes.iter().find(has).map(ordinate)
+        };
+        let datelines = [dateline(false)?, dateline(true)?];
+        let ordinates: Vec<u8> = nodes.iter().map(ordinate).collect();
+        // Final hops lead down to partial nodes. To others they are rare, and constrained.
+        let final_hops = dimension == 2 && nodes.len() > usize::from(shape.size()[2]);
+        let tables = self.found.entry((ordinates, datelines, final_hops));
+        let tables = tables.or_insert_with_key(|(ordinates, datelines, final_hops)| {
+            let ring = vc::Ring::new(ordinates, *datelines).ok()?;
+            Some(vc::searched(ring, *final_hops, self.tries))
+        });
+        tables.as_ref()
+    }
+}
+
+/// Puts the entries of all rings back to VC0 by which packets that are routed by `tables` would cross a
+/// dateline on VC1, with all that share them.
+pub(super) fn constrain(shape: &Shape, registers: &mut [RouteRegisters], tables: &Tables) {
+    let travelled = Travelled::of(shape, tables);
+    for dimension in 0..3 {
+        for node in 0..shape.nodes() {
+            let ring = shape.ring(node, dimension);
+            if !ring.closed || ring.nodes[0] != node {
+                continue;
+            }
+            for minus in [false, true] {
+                let direction = Direction::of(dimension, minus);
+                travelled.constrain(shape, registers, &ring.nodes, direction);
+            }
+        }
+    }
+}
+
+/// Ordinates at most: those of Y have five bits.
+const ORDINATES: usize = 32;
+
+/// Which ways packets travel in each direction, wherever.
+struct Travelled {
+    /// By direction and ordinate of the first node: a bit for the ordinate of the last one.
+    ways: [[u32; ORDINATES]; 6],
+    /// The same of packets that go on in -Z by a final hop.
+    further: [u32; ORDINATES],
+    /// Z ordinates at which final hops begin after another direction, a bit each.
+    final_hops: u32,
+}
+
+impl Travelled {
+    fn of(shape: &Shape, tables: &Tables) -> Self {
+        let mut travelled = Self {
+            ways: [[0; ORDINATES]; 6],
+            further: [0; ORDINATES],
+            final_hops: 0,
+        };
+        for (from, _, Entry { tag, initial }) in tables.routes() {
+            let start = initial.and_then(|hop| shape.neighbour(from, hop));
+            let start = shape.place(start.unwrap_or(from));
+            for direction in tag.unsatisfied(start).iter() {
+                let dimension = direction.dimension();
+                let first = usize::from(start.0[dimension]);
+                let last = 1 << tag.to.0[dimension];
+                travelled.ways[direction.index()][first] |= last;
+                if tag.final_hop && direction == Direction::MinusZ {
+                    travelled.further[first] |= last;
+                }
+            }
+            if tag.final_hop {
+                travelled.final_hops |= 1 << tag.to.0[2];
+            }
+        }
+        travelled.enter_on_the_way(shape);
+        travelled
+    }
+
+    /// An adaptive packet may enter a direction again at every ordinate of its way, also in a column
+    /// that lacks the one where it began.
+    fn enter_on_the_way(&mut self, shape: &Shape) {
+        for direction in Direction::ALL {
+            let dimension = direction.dimension();
+            let ordinates = (0..shape.nodes()).map(|node| shape.place(node).0[dimension]);
+            let count = ordinates.max().map_or(0, |last| usize::from(last) + 1);
+            let step = if direction.is_minus() { count - 1 } else { 1 };
+            let ways = &mut self.ways[direction.index()];
+            let begun = *ways;
+            // A column without a partial plane leads past the ordinates that the plane has: an adaptive
+            // packet that travels there comes to its own column at any place.
+            if dimension == 2 && !shape.partial().is_empty() {
+                let planes = u32::MAX << shape.size()[2];
+                let to_planes = begun.iter().fold(0, |all, lasts| all | lasts & planes);
+                ways.iter_mut().for_each(|lasts| *lasts |= to_planes);
+            }
+            for (first, lasts) in begun.into_iter().enumerate().take(count) {
+                let mut left = lasts;
+                let mut here = first;
+                while left != 0 {
+                    ways[here] |= left;
+                    here = (here + step) % count;
+                    left &= !(1 << here);
+                }
+            }
+        }
+    }
+
+    /// Puts the entries of a ring back to VC0 by which packets would cross the dateline on VC1.
+    fn constrain(
+        &self,
+        shape: &Shape,
+        registers: &mut [RouteRegisters],
+        nodes: &[u32],
+        direction: Direction,
+    ) {
+        let count = nodes.len();
+        let is_dateline = |&node: &u32| registers[node as usize].is_dateline(direction);
+        let Some(dateline) = nodes.iter().position(is_dateline) else {
+            return;
+        };
+        // In the order of travel, from the dateline on.
+        let way: Vec<u32> = (0..count)
+            .map(|after| match direction.is_minus() {
+                false => nodes[(dateline + after) % count],
+                true => nodes[(dateline + count - after) % count],
+            })
+            .collect();
+        let ordinate = |node: u32| shape.place(node).0[direction.dimension()];
+        let table = direction.index();
+        for (first, &from) in way.iter().enumerate() {
+            let start = usize::from(ordinate(from));
+            for (last, &to) in way[..first].iter().enumerate() {
+                let bit = 1 << ordinate(to);
+                let is_further = direction == Direction::MinusZ && self.further[start] & bit != 0;
+                let crosses = last > 0 || is_further;
+                if self.ways[table][start] & bit != 0 && crosses {
+                    registers[from as usize].vc_tables[table] &= !(1 << (ordinate(to) & 7));
+                }
+            }
+            if direction == Direction::MinusZ && self.final_hops >> start & 1 != 0 {
+                registers[from as usize].vc_tables[table] &= !(1 << (start & 7));
+            }
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Finding what is wrong with a torus before a process starts.
+
+use super::model::{MAX_NODES, Torus};
+use crate::route::{Dependencies, Entry, RouteRegisters, TablesError};
+use phitwire::net::{Effort, Mistake, MistakeKind as K, Mistakes, Network, NodeRef, Place};
+
+/// Nodes up to which a bounded check looks for circles. Of more, only what is unreachable is found,
+/// unless somebody has written tables of channels down.
+pub const MAX_FOLLOWED: u32 = 1_024;
+
+/// What is wrong with a torus, with this effort, and whether all packets were followed.
+///
+/// Structure first: name, numbers, what look-up tables can describe. Then the tables are made, and
+/// every pair of nodes that they know no way for is a mistake, but where one of them is said to be
+/// broken. Then the channels that packets hold while they wait for others are searched for a
+/// circle.
+pub(super) fn within(torus: &Torus, effort: Effort) -> (Mistakes, bool) {
+    let mut mistakes = torus.graph.judge_name();
+    mistakes.extend(structure(torus));
+    if !mistakes.is_empty() {
+        return (mistakes, false);
+    }
+    let routes = match torus.routes() {
+        Ok(routes) => routes,
+        Err(error) => {
+            mistakes.push(no_tables(error));
+            return (mistakes, false);
+        }
+    };
+    for &(from, processor) in routes.tables.unreachable() {
+        let to = torus.destinations[processor as usize];
+        if !routes.broken.is_isolated(to) {
+            mistakes.add(|| unreachable(torus, from, to));
+        }
+    }
+    let followed = effort == Effort::Exact
+        || torus.shape.nodes() <= MAX_FOLLOWED
+        || !torus.vc_tables.is_empty();
+    if followed {
+        let entries = routes.tables.routes();
+        let entries = entries.map(|(from, _, entry)| (from, entry));
+        mistakes.extend(circle(torus, &[&routes.registers], entries));
+    }
+    (mistakes, followed)
+}
+
+/// Channels that packets which are sent by such entries of look-up tables can wait for in a circle,
+/// where each router has one of these registers or another.
+pub(super) fn circle(
+    torus: &Torus,
+    registers: &[&[RouteRegisters]],
+    entries: impl Iterator<Item = (u32, Entry)>,
+) -> Option<Mistake> {
+    let entries = entries.map(|(from, mut entry)| {
+        entry.tag.adaptive &= torus.adaptive;
+        (from, entry)
+    });
+    let circle = Dependencies::while_changing(&torus.shape, registers, entries).circle()?;
+    let named = |(place, direction, vc): &_| format!("{place} {direction} VC{vc}");
+    let names: Vec<String> = circle.0.iter().map(named).collect();
+    let (first, direction, _) = circle.0[0];
+    let dimension = direction.dimension();
+    let node = torus.shape.node(first);
+    // The place of a ring's tables, if the description has them.
+    let (place, help) = match node {
+        Some(node) if torus.vc_tables.names(&torus.shape, node, dimension) => (
+            Place::Router(node, dimension as u32),
+            "put entries back to 0 by which packets cross a dateline on VC1; `phitwire topology \
+             channels` finds tables without such",
+        ),
+        _ => (
+            node.map_or(Place::Network, Place::Chip),
+            "write channels = \"time-of-crossing\", or break fewer links",
+        ),
+    };
+    Some(Mistake::circle(place, &names).help(help))
+}
+
+fn structure(torus: &Torus) -> Option<Mistake> {
+    let nodes = torus.shape.nodes();
+    if nodes > MAX_NODES {
+        let message =
+            format!("{nodes} nodes are too many: look-up tables can tell {MAX_NODES} apart");
+        let help = "write smaller sizes";
+        return Some(K::TooLarge.at(Place::Network, message).help(help));
+    }
+    (torus.spares >= nodes).then(|| {
+        let message = format!("of {nodes} nodes {} are spare", torus.spares);
+        let help = "leave some for processors";
+        K::BadValue.at(Place::Network, message).help(help)
+    })
+}
+
+fn no_tables(error: TablesError) -> Mistake {
+    let help = match error {
+        TablesError::NoBlock(_) => {
+            "above 544 processors the tables translate groups of four: sizes in X and Y have to \
+             be even, and spares a multiple of four"
+        }
+        TablesError::TooMany(_) | TablesError::NoNode { .. } => "write smaller sizes",
+    };
+    let place = match error {
+        TablesError::NoBlock(processor) => Place::Processor(processor),
+        _ => Place::Network,
+    };
+    K::BadValue.at(place, error.to_string()).help(help)
+}
+
+fn unreachable(torus: &Torus, from: u32, to: u32) -> Mistake {
+    let name = |node| {
+        let router = torus.node_name(NodeRef::Chip(node));
+        format!("{router} {}", torus.shape.place(node))
+    };
+    let message = format!(
+        "packets of {} have no way to {}: none in direction order, with an initial or a final hop",
+        name(from),
+        name(to)
+    );
+    let help = match torus.defects.is_empty() {
+        true => "partial planes have to leave each node a way along Z",
+        false => "too many links in one place are broken: mend one of them, or cut the node off",
+    };
+    K::Unreachable.at(Place::Chip(to), message).help(help)
+}

@@ -1,0 +1,323 @@
+//! What a torus consists of.
+
+use super::channels::Channels;
+use super::defects::{Defect, Defects};
+use super::given::GivenTables;
+use super::routes::{Computed, destinations};
+use crate::link::{Depths, FlitLinkConfig, RATE, STANDARD};
+use crate::pe::E_REGISTERS;
+use crate::route::{Broken, Direction, Shape};
+use crate::router::{MAX_PROCESSORS, PROCESSOR, RouterRegisters};
+use phitwire::chip::{ChipConfig, Grain};
+use phitwire::net::{
+    Clock, End, Graph, Link, Network, NodeRef, OwnSettings, PlanError, Profile, Runtime, Settings,
+};
+
+/// Nodes at most: as many as processors that look-up tables can tell apart.
+pub const MAX_NODES: u32 = MAX_PROCESSORS as u32;
+
+/// Phits of an input of the carrier at least, of which it makes buffers for bursts of 18 phits: for
+/// 128 of them, twice what a link ever has under way in emulated time.
+const CARRIER_PHITS: u32 = 64 * 18 * 2;
+
+/// What a torus is made from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TorusSpec {
+    /// Its name.
+    pub name: String,
+    /// Torus and partial planes.
+    pub shape: Shape,
+    /// Nodes at the end of the numbering that have no logical number at first.
+    pub spares: u32,
+    /// What is broken.
+    pub defects: Defects,
+    /// Whether tables let packets travel adaptively.
+    pub adaptive: bool,
+    /// Tables of virtual channels.
+    pub channels: Channels,
+    /// Those of rings that the description has tables for.
+    pub vc_tables: GivenTables,
+    /// What holds for all nodes and links.
+    pub settings: Settings<TorusSettings>,
+}
+
+impl TorusSpec {
+    /// A torus of that shape as it usually is, named by it.
+    pub fn new(shape: Shape) -> Self {
+        Self {
+            name: Self::name_of(&shape),
+            shape,
+            spares: 0,
+            defects: Defects::default(),
+            adaptive: true,
+            channels: Channels::default(),
+            vc_tables: GivenTables::default(),
+            settings: Settings::default(),
+        }
+    }
+
+    /// The name by which a torus of that shape is generated: `t3e-8x8x8-8x4x2`. Names have no `+`.
+    pub fn name_of(shape: &Shape) -> String {
+        format!("t3e-{shape}").replace('+', "-")
+    }
+
+    /// The torus.
+    ///
+    /// # Panics
+    /// If a defect is at no node of its shape.
+    pub fn torus(self) -> Torus {
+        let Self {
+            name,
+            shape,
+            spares,
+            defects,
+            adaptive,
+            channels,
+            vc_tables,
+            settings,
+        } = self;
+        let nodes = shape.nodes();
+        let mut graph = Graph::new(name, nodes, nodes);
+        for (from, direction, to) in shape.links() {
+            let ends = [(from, direction), (to, direction.opposite())];
+            let [a, b] = ends.map(|(node, direction)| End::chip(node, direction.index() as u8));
+            graph.join(a, b);
+        }
+        for node in 0..nodes {
+            let router = End::chip(node, PROCESSOR as u8);
+            graph.join(End::processor(node, 0), router);
+        }
+        let destinations = destinations(&shape, &defects.broken(&shape), spares);
+        Torus {
+            graph,
+            shape,
+            spares,
+            defects,
+            adaptive,
+            channels,
+            vc_tables,
+            settings,
+            destinations,
+            computed: Computed::default(),
+        }
+    }
+}
+
+/// A torus.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Torus {
+    pub(super) graph: Graph,
+    pub(super) shape: Shape,
+    pub(super) spares: u32,
+    pub(super) defects: Defects,
+    pub(super) adaptive: bool,
+    pub(super) channels: Channels,
+    pub(super) vc_tables: GivenTables,
+    pub(super) settings: Settings<TorusSettings>,
+    /// The nodes of the logical processors.
+    pub(super) destinations: Vec<u32>,
+    pub(super) computed: Computed,
+}
+
+/// A torus has no settings of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TorusSettings;
+
+impl OwnSettings for TorusSettings {
+    /// The machine's links have no silence that they could notice; ours go down after this one, so that
+    /// what waits for them can leave the network.
+    const GIVE_UP_MS: u64 = 2_000;
+    /// Between processes a round trip is longer than the machine's, and what covers it is more than
+    /// its E-registers; at the machine's own depths these are the limit.
+    const OUTSTANDING: u32 = 4 * E_REGISTERS;
+    const MAX_OUTSTANDING: u32 = 4 * E_REGISTERS;
+    const MEMORY_UNIT_BYTES: u64 = 64;
+}
+
+impl Torus {
+    /// Torus and partial planes.
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// Nodes and links.
+    pub fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    /// Requests that a processor may have outstanding: at the machine's own depths no more than it
+    /// has E-registers for.
+    pub fn outstanding(&self, profile: Profile) -> u32 {
+        match profile {
+            Profile::Paper => self.settings.outstanding.min(E_REGISTERS),
+            Profile::Live => self.settings.outstanding,
+        }
+    }
+
+    /// What holds for all nodes and links.
+    pub fn settings(&self) -> &Settings<TorusSettings> {
+        &self.settings
+    }
+
+    /// Nodes at the end of the numbering that had no logical number at first.
+    pub fn spares(&self) -> u32 {
+        self.spares
+    }
+
+    /// What is broken.
+    pub fn defects(&self) -> &Defects {
+        &self.defects
+    }
+
+    /// The same for those who compute routes.
+    pub fn broken(&self) -> Broken {
+        self.defects.broken(&self.shape)
+    }
+
+    /// Whether tables let packets travel adaptively.
+    pub fn is_adaptive(&self) -> bool {
+        self.adaptive
+    }
+
+    /// Tables of virtual channels, of rings that the description has no tables for.
+    pub fn channels(&self) -> Channels {
+        self.channels
+    }
+
+    /// The tables that the description has.
+    pub fn vc_tables(&self) -> &GivenTables {
+        &self.vc_tables
+    }
+
+    /// The nodes of the logical processors, by number.
+    pub fn destinations(&self) -> &[u32] {
+        &self.destinations
+    }
+
+    /// The number of the logical processor at a node; a spare one, and one that a spare has replaced,
+    /// has none.
+    pub fn processor(&self, node: u32) -> Option<u16> {
+        let own = |&number: &usize| self.destinations[number] == node;
+        // Nearly all are at the node of their own number.
+        let first = Some(node as usize).filter(|&number| number < self.destinations.len());
+        let found = first.filter(own).or_else(|| {
+            let mut numbers = 0..self.destinations.len();
+            numbers.find(own)
+        });
+        found.map(|number| number as u16)
+    }
+
+    /// What the router of a node takes for the number of its processor: a spare has its node's until
+    /// it gets another, which no look-up table knows a way to. One that was replaced has the number
+    /// of the processor that it was.
+    pub(super) fn own_number(&self, node: u32) -> u16 {
+        self.processor(node).unwrap_or(node as u16)
+    }
+
+    /// The link of a node in a direction, or to its processor.
+    pub fn link_at(&self, node: u32, port: u8) -> Option<usize> {
+        let end = End::chip(node, port);
+        let mut links = self.graph.links.iter();
+        links.position(|link| link.a == end || link.b == end)
+    }
+
+    /// Whether a link between routers, or to a processor, is said to be broken, or one of its nodes.
+    pub fn is_broken(&self, link: &Link<()>) -> bool {
+        let is_broken = |end: End| match end.node {
+            NodeRef::Processor(node) => self.defects.has(Defect::Node(node)),
+            NodeRef::Chip(node) => {
+                let direction = Direction::ALL.get(usize::from(end.port));
+                let defect = direction.map(|&direction| Defect::Link(node, direction));
+                self.defects.has(Defect::Node(node))
+                    || defect.is_some_and(|defect| self.defects.has(defect))
+            }
+        };
+        is_broken(link.a) || is_broken(link.b)
+    }
+
+    /// The same torus with packets that may adapt or not, and with these tables of channels, where
+    /// something is chosen: then those of the description do not count.
+    #[must_use]
+    pub fn choosing(&self, adaptive: Option<bool>, channels: Option<Channels>) -> Self {
+        let vc_tables = match channels {
+            Some(_) => GivenTables::default(),
+            None => self.vc_tables.clone(),
+        };
+        let adaptive = adaptive.unwrap_or(self.adaptive);
+        let channels = channels.unwrap_or(self.channels);
+        let is_same =
+            (adaptive, channels, &vc_tables) == (self.adaptive, self.channels, &self.vc_tables);
+        Self {
+            adaptive,
+            channels,
+            vc_tables,
+            computed: match is_same {
+                true => self.computed.clone(),
+                false => Computed::default(),
+            },
+            ..self.clone()
+        }
+    }
+
+    /// The configuration of a router.
+    ///
+    /// # Errors
+    /// See [`PlanError`].
+    pub fn router(
+        &self,
+        router: u32,
+        runtime: &Runtime,
+    ) -> Result<ChipConfig<RouterRegisters, FlitLinkConfig>, PlanError> {
+        let node = NodeRef::Chip(router);
+        let name = self.node_name(node).into_owned();
+        runtime.refuse_cut_through(&name)?;
+        let registers = self.registers_of(router);
+        let clock = runtime.clock.unwrap_or(self.settings.clock);
+        Ok(ChipConfig {
+            registers: registers
+                .map_err(|error| PlanError::Refused(format!("`{name}` has no tables: {error}")))?,
+            name,
+            ports: self.ports(node, runtime)?,
+            grain: runtime.grain.unwrap_or(match clock {
+                Clock::FreeRunning => Grain::Packet,
+                Clock::Paced { .. } => Grain::Flit,
+            }),
+            clock,
+        })
+    }
+
+    /// The ports of a node with the configurations of their links, in order.
+    ///
+    /// # Errors
+    /// See [`PlanError`].
+    pub fn ports(
+        &self,
+        node: NodeRef,
+        runtime: &Runtime,
+    ) -> Result<Vec<(u8, FlitLinkConfig)>, PlanError> {
+        let profile = runtime.profile.unwrap_or(self.settings.profile);
+        // Packets end where processors are.
+        let corrects = matches!(node, NodeRef::Processor(_));
+        let depths = |port| match profile {
+            Profile::Live => Depths::LIVE,
+            Profile::Paper if corrects || usize::from(port) == PROCESSOR => Depths::PROCESSOR,
+            Profile::Paper => Depths::PAPER,
+        };
+        let of = (self, &self.settings);
+        let carriers = self.graph.ports(of, node, (STANDARD, RATE), runtime)?;
+        let configured = |(port, mut carrier): (u8, phitwire::link::LinkConfig)| {
+            // The carrier is no part of the machine: it must not be what flits wait for.
+            let phits = &mut carrier.profile.input_phits_per_vc;
+            *phits = (*phits).max(CARRIER_PHITS);
+            let link = FlitLinkConfig {
+                carrier,
+                depths: depths(port),
+                corrects,
+            };
+            (port, link)
+        };
+        let mut ports: Vec<_> = carriers.into_iter().map(configured).collect();
+        ports.sort_by_key(|(port, _)| *port);
+        Ok(ports)
+    }
+}

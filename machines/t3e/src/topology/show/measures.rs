@@ -1,0 +1,109 @@
+//! What a torus is measured by.
+
+use std::collections::VecDeque;
+
+use crate::route::{Direction, Shape};
+use crate::topology::model::Torus;
+
+/// Megabytes per second and direction of a link: 64 bits in each of 75 million clocks (paper,
+/// section 1).
+const LINK_MBYTES: f64 = 600.0;
+
+/// Rings, distances and bandwidths.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measures {
+    /// Closed rings in X, Y and Z.
+    pub rings: [u32; 3],
+    /// Lines of several nodes that are not closed: short rows of partial planes.
+    pub open: [u32; 3],
+    /// Links between routers.
+    pub links: u32,
+    /// Hops between the two nodes that are farthest from each other, by links that work.
+    pub diameter: u32,
+    /// Hops between two different nodes on average.
+    pub average_hops: f64,
+    /// Links that join the halves of the torus, cut through its longest rings, without partial
+    /// planes; 0 of a single node.
+    pub bisection_links: u32,
+}
+
+impl Measures {
+    /// Those of a torus, in time that grows with the square of its nodes.
+    pub fn of(torus: &Torus) -> Self {
+        let shape = torus.shape();
+        let (mut rings, mut open) = ([0; 3], [0; 3]);
+        for node in 0..shape.nodes() {
+            for dimension in 0..3 {
+                let ring = shape.ring(node, dimension);
+                if ring.nodes[0] == node && ring.nodes.len() > 1 {
+                    let counted = if ring.closed { &mut rings } else { &mut open };
+                    counted[dimension] += 1;
+                }
+            }
+        }
+        let (diameter, average_hops) = distances(torus);
+        Self {
+            rings,
+            open,
+            links: shape.links().count() as u32,
+            diameter,
+            average_hops,
+            bisection_links: bisection(shape),
+        }
+    }
+
+    /// Gigabytes per second across the bisection, both directions together.
+    pub fn bisection_gbytes(&self) -> f64 {
+        2.0 * f64::from(self.bisection_links) * LINK_MBYTES / 1e3
+    }
+
+    /// The bound on what each of `nodes` can send when all send to all: half of what is sent crosses
+    /// the bisection, and a node's own share does not leave it. In megabytes per second, headers
+    /// included.
+    pub fn global_mbytes(&self, nodes: u32) -> f64 {
+        let nodes = f64::from(nodes);
+        let port = LINK_MBYTES * nodes / (nodes - 1.0).max(1.0);
+        let halves = 2e3 * self.bisection_gbytes() / nodes;
+        if self.bisection_links == 0 {
+            return port;
+        }
+        port.min(halves)
+    }
+}
+
+/// Each ring of the longest kind is cut twice.
+fn bisection(shape: &Shape) -> u32 {
+    let size = shape.size();
+    let longest = size.into_iter().max().unwrap_or(1);
+    let nodes: u32 = size.into_iter().map(u32::from).product();
+    match longest {
+        1 => 0,
+        longest => 2 * nodes / u32::from(longest),
+    }
+}
+
+fn distances(torus: &Torus) -> (u32, f64) {
+    let (shape, broken) = (torus.shape(), torus.broken());
+    let (mut most, mut sum, mut pairs) = (0, 0_u64, 0_u64);
+    for from in 0..shape.nodes() {
+        let mut hops = vec![u32::MAX; shape.nodes() as usize];
+        hops[from as usize] = 0;
+        let mut next = VecDeque::from([from]);
+        while let Some(node) = next.pop_front() {
+            let beyond = hops[node as usize] + 1;
+            for direction in Direction::ALL {
+                let Some(peer) = shape.neighbour(node, direction) else {
+                    continue;
+                };
+                if broken.works(node, direction) && hops[peer as usize] == u32::MAX {
+                    hops[peer as usize] = beyond;
+                    most = most.max(beyond);
+                    sum += u64::from(beyond);
+                    pairs += 1;
+                    next.push_back(peer);
+                }
+            }
+        }
+    }
+    (most, sum as f64 / pairs.max(1) as f64)
+}

@@ -1,0 +1,71 @@
+//! A torus for the eye: tables, Graphviz, a drawing.
+
+mod dot;
+mod measures;
+mod overview;
+mod svg;
+mod table;
+
+use super::defects::Defect;
+use super::model::Torus;
+use phitwire::net::DrawError;
+use phitwire::net::show::counted;
+
+pub use dot::dot;
+pub use measures::Measures;
+pub use svg::svg;
+pub use table::{inventory, table};
+
+/// The name and measure of a torus, in one line.
+pub fn summary(torus: &Torus) -> String {
+    let spares = match torus.spares {
+        0 => String::new(),
+        spares => format!(" ({spares} spare)"),
+    };
+    let broken = match torus.defects.is_empty() {
+        true => String::new(),
+        false => format!(", {} broken", torus.defects),
+    };
+    format!(
+        "{}: torus of {}, {}{spares}, {}{broken}",
+        torus.graph.name,
+        torus.shape,
+        counted(torus.shape.nodes() as usize, "node"),
+        counted(torus.graph.links.len(), "link"),
+    )
+}
+
+/// Nodes up to which all are drawn with their names.
+const MOST_NAMED: u32 = 512;
+
+/// The drawing to be looked at: in full, with small boxes, or of one plane of Z.
+///
+/// # Errors
+/// [`DrawError::NoPart`].
+pub fn drawing(torus: &Torus, part: Option<&str>) -> Result<String, DrawError> {
+    let Some(part) = part else {
+        return match torus.shape().nodes() <= MOST_NAMED {
+            true => Ok(svg(torus)?),
+            false => Ok(overview::overview(torus)),
+        };
+    };
+    let planes = svg::planes(torus);
+    let number = part.trim_start_matches("plane").trim_start();
+    let number = number.trim_start_matches(['Z', 'z']).trim_start();
+    match number.parse() {
+        Ok(plane) if plane < planes => Ok(svg::plane(torus, plane)),
+        _ => Err(DrawError::NoPart {
+            wanted: part.to_owned(),
+            parts: format!("planes Z 0 to {}", planes - 1),
+        }),
+    }
+}
+
+/// What processor a node has: its logical number, or that it is spare or cut off.
+fn role(torus: &Torus, node: u32) -> String {
+    match torus.processor(node) {
+        _ if torus.defects.has(Defect::Node(node)) => String::from("cut off"),
+        Some(number) => format!("PE {number}"),
+        None => String::from("spare"),
+    }
+}

@@ -1,0 +1,419 @@
+//! The tables of virtual channels of a torus, for commands that search for them, show them and load
+//! them.
+
+use core::fmt::Write as _;
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::channels::ChannelTables;
+use super::check;
+use super::given::{DIMENSIONS, GivenTables, RingKind, digits, ranges};
+use super::model::Torus;
+use super::routes::Routes;
+use crate::route::{Direction, RouteRegisters};
+use crate::vc::{Level, Ring, Tries, VcTables};
+use phitwire::net::show::counted;
+use phitwire::net::{
+    ChannelSearch, FoundChannels, NodeRef, Problems, RegisterValue, Shown, TunableChannels,
+};
+use phitwire::text_table::TextTable;
+
+/// What the file of tables says of itself.
+const ABOUT: &str = "\
+# Tables of virtual channels: of each node the channel, 0 or 1, on which packets enter a ring; digit n, from 0, is
+# for the ordinates n, n + 8, n + 16 and n + 24. `vc_tables = \"FILE\"` in a description takes them, and
+# `phitwire manage channels FILE --lab LAB` loads them into a running lab.
+";
+
+impl Torus {
+    fn routed(&self) -> Result<&Routes, String> {
+        self.routes().map_err(|error| error.to_string())
+    }
+
+    /// Channels that wait for each other in a circle where routers have one of these or another.
+    fn circle_by(&self, registers: &[&[RouteRegisters]]) -> Result<Option<String>, String> {
+        let routes = self.routed()?.tables.routes();
+        let entries = routes.map(|(from, _, entry)| (from, entry));
+        Ok(check::circle(self, registers, entries).map(|mistake| mistake.message))
+    }
+
+    /// Registers without tables for a search of the rings in some dimensions: a ring without datelines
+    /// is not searched.
+    fn only(&self, is_wanted: &dyn Fn(usize) -> bool) -> Vec<RouteRegisters> {
+        let wanted = Direction::ALL.iter();
+        let wanted = wanted.filter(|direction| is_wanted(direction.dimension()));
+        let datelines = wanted.fold(0, |bits, direction| bits | 1 << direction.index());
+        let mut all: Vec<RouteRegisters> = (0..self.shape.nodes())
+            .map(|node| self.shape.registers(node))
+            .collect();
+        for registers in &mut all {
+            registers.datelines &= datelines;
+        }
+        all
+    }
+
+    /// The registers of the description with these values.
+    fn holding(&self, values: &[RegisterValue]) -> Result<Vec<RouteRegisters>, String> {
+        let mut registers = self.routed()?.registers.clone();
+        for RegisterValue {
+            node,
+            register,
+            value,
+        } in values
+        {
+            let direction = register.strip_prefix(REGISTER);
+            let direction = direction.and_then(|number| number.parse::<usize>().ok());
+            let table = match (node, direction) {
+                (NodeRef::Chip(node), Some(direction)) => registers
+                    .get_mut(*node as usize)
+                    .and_then(|own| own.vc_tables.get_mut(direction)),
+                _ => None,
+            };
+            let table = table.ok_or_else(|| format!("{register} is no table of a router"))?;
+            *table =
+                u8::try_from(*value).map_err(|_| format!("{register} is no table: {value:#x}"))?;
+        }
+        Ok(registers)
+    }
+}
+
+/// What registers of tables are called, before the number of their direction.
+const REGISTER: &str = "vc_table.";
+
+fn register((node, direction, table): (u32, Direction, u8)) -> RegisterValue {
+    RegisterValue {
+        node: NodeRef::Chip(node),
+        register: format!("{REGISTER}{}", direction.index()),
+        value: table.into(),
+    }
+}
+
+/// The dimensions of these names, which have to have rings.
+fn dimensions(
+    words: &[String],
+    kinds: &BTreeMap<RingKind, Vec<Vec<u32>>>,
+) -> Result<Vec<usize>, String> {
+    let has = |dimension: usize| kinds.keys().any(|kind| kind.dimension == dimension);
+    let dimension = |word: &String| match DIMENSIONS.iter().find(|(name, _)| name == word) {
+        Some(&(_, dimension)) if has(dimension) => Ok(dimension),
+        Some(_) => Err(format!("the torus has no rings in {word}")),
+        None => Err(format!(
+            "there are no rings in `{}`: write X, Y or Z",
+            Shown(word)
+        )),
+    };
+    words.iter().map(dimension).collect()
+}
+
+impl TunableChannels for Torus {
+    fn search_channels(&self, wanted: &ChannelSearch) -> Result<FoundChannels, String> {
+        let kinds = RingKind::all(&self.shape);
+        let named = dimensions(&wanted.rings, &kinds)?;
+        let is_wanted = |dimension: usize| named.is_empty() || named.contains(&dimension);
+        if kinds.is_empty() {
+            return Err(String::from("a single node has no rings, and no tables"));
+        }
+        let routes = self.routed()?;
+        let tries = Tries {
+            seed: wanted.seed,
+            flips: wanted.steps,
+        };
+        let mut searched = self.only(&is_wanted);
+        ChannelTables::by(tries).fill(&self.shape, &mut searched, &routes.tables);
+        let tables =
+            GivenTables::of_registers(&self.shape, &searched, |kind| is_wanted(kind.dimension));
+        let mut registers = routes.registers.clone();
+        tables.fill(&self.shape, &mut registers);
+        let circle = self.circle_by(&[&registers])?;
+        let mut file = String::from(ABOUT);
+        file.push('\n');
+        // Writing into a String never fails.
+        let _ = tables.write(&mut file);
+        let sections = tables.sections().into_iter();
+        let found = sections.map(|(dimensions, kind, datelines, entries)| {
+            let rings = |&dimension: &usize| {
+                let ordinates = kind.ordinates.clone();
+                kinds[&RingKind {
+                    dimension,
+                    ordinates,
+                }]
+                    .len()
+            };
+            Ok(Found {
+                rings: dimensions.iter().map(rings).sum(),
+                dimensions,
+                ..Found::of(kind, datelines, entries)?
+            })
+        });
+        let found = found.collect::<Result<Vec<Found>, String>>()?;
+        Ok(FoundChannels {
+            text: text(self, &found, circle.as_deref()),
+            json: json!({
+                "name": self.graph.name,
+                "seed": wanted.seed,
+                "steps": wanted.steps,
+                "rings": found.iter().map(Found::json).collect::<Vec<_>>(),
+                "circle": circle,
+            }),
+            file,
+            circle,
+        })
+    }
+
+    fn channel_tables(&self) -> Result<Vec<RegisterValue>, String> {
+        let registers = &self.routed()?.registers;
+        let tables = GivenTables::of_registers(&self.shape, registers, |_| true);
+        Ok(tables
+            .entries(&self.shape)
+            .into_iter()
+            .map(register)
+            .collect())
+    }
+
+    fn read_channel_tables(
+        &self,
+        file: &str,
+        bytes: &[u8],
+    ) -> Result<Vec<RegisterValue>, Problems> {
+        let tables = GivenTables::read_file(file, bytes, &self.shape)?;
+        Ok(tables
+            .entries(&self.shape)
+            .into_iter()
+            .map(register)
+            .collect())
+    }
+
+    fn judge_channels(&self, now: &[RegisterValue], new: &[RegisterValue]) -> Result<(), String> {
+        let before = self.holding(now)?;
+        let all: Vec<RegisterValue> = now.iter().chain(new).cloned().collect();
+        let after = self.holding(&all)?;
+        if let Some(circle) = self.circle_by(&[&after])? {
+            return Err(circle);
+        }
+        // Tables by which packets wait in a circle already cannot be changed safely, only away.
+        if self.circle_by(&[&before])?.is_some() {
+            return Ok(());
+        }
+        match self.circle_by(&[&before, &after])? {
+            None => Ok(()),
+            Some(circle) => Err(format!(
+                "while some routers have new tables and others old ones, {circle}"
+            )),
+        }
+    }
+}
+
+/// The tables of rings that are alike.
+struct Found<'a> {
+    dimensions: Vec<usize>,
+    rings: usize,
+    datelines: [u8; 2],
+    /// By ordinate, of + and of -.
+    entries: &'a [[u8; 2]],
+    /// All zeros.
+    plain: VcTables,
+    tables: VcTables,
+}
+
+/// Average and maximum of the imbalance of links.
+struct Balances {
+    minus: bool,
+    /// Nodes of the ring, or of the parts that it is cut into.
+    nodes: usize,
+    before: [f64; 2],
+    after: [f64; 2],
+}
+
+impl<'a> Found<'a> {
+    /// The tables of rings of a kind, of which none is counted yet.
+    fn of(kind: &RingKind, datelines: [u8; 2], entries: &'a [[u8; 2]]) -> Result<Self, String> {
+        let ring = Ring::new(&kind.ordinates, datelines);
+        let ring = ring.map_err(|error| format!("no tables of rings in {kind}: {error}"))?;
+        let tables = VcTables::from_entries(ring.clone(), entries);
+        Ok(Self {
+            dimensions: Vec::new(),
+            rings: 0,
+            datelines,
+            entries,
+            plain: VcTables::time_of_crossing(ring),
+            tables: tables.ok_or_else(|| format!("no tables of rings in {kind}"))?,
+        })
+    }
+
+    fn dimensions(&self) -> Vec<&'static str> {
+        let names = self.dimensions.iter();
+        names.map(|&dimension| DIMENSIONS[dimension].0).collect()
+    }
+
+    fn ordinates(&self) -> &[u8] {
+        self.tables.ring().ordinates()
+    }
+
+    fn balances(&self) -> Vec<Balances> {
+        let mut balances = Vec::new();
+        for minus in [false, true] {
+            for level in Level::of(self.ordinates().len()) {
+                let of = |tables: &VcTables| {
+                    let balance = tables.one_way(minus).balance(level);
+                    [balance.average, balance.maximum]
+                };
+                balances.push(Balances {
+                    minus,
+                    nodes: level.nodes,
+                    before: of(&self.plain),
+                    after: of(&self.tables),
+                });
+            }
+        }
+        balances
+    }
+
+    fn json(&self) -> Value {
+        let balance = |balance: Balances| {
+            let of =
+                |[average, maximum]: [f64; 2]| json!({ "average": average, "maximum": maximum });
+            json!({
+                "way": way(balance.minus),
+                "nodes": balance.nodes,
+                "before": of(balance.before),
+                "after": of(balance.after),
+            })
+        };
+        let tables = |way: usize| {
+            let tables = self.entries.iter().map(|table| digits(table[way]));
+            tables.collect::<Vec<_>>()
+        };
+        json!({
+            "dimensions": self.dimensions(),
+            "count": self.rings,
+            "ordinates": self.ordinates(),
+            "datelines": self.datelines,
+            "plus": tables(0),
+            "minus": tables(1),
+            "imbalance": self.balances().into_iter().map(balance).collect::<Vec<_>>(),
+        })
+    }
+
+    fn text(&self, out: &mut String) {
+        let [plus, minus] = self.datelines;
+        let _ = writeln!(
+            out,
+            "{} in {}, ordinates {}: dateline of + at {plus}, of - at {minus}\n",
+            counted(self.rings, "ring"),
+            self.dimensions().join(", "),
+            ranges(self.ordinates()),
+        );
+        let mut tables = TextTable::new(&[
+            "Node",
+            "+ to 01234567",
+            "register",
+            "- to 01234567",
+            "register",
+        ])
+        .figures(0..5);
+        for (ordinate, [plus, minus]) in self.ordinates().iter().zip(self.entries) {
+            tables.row([
+                ordinate.to_string(),
+                digits(*plus),
+                format!("{plus:#04x}"),
+                digits(*minus),
+                format!("{minus:#04x}"),
+            ]);
+        }
+        out.push_str(&tables.render());
+        out.push('\n');
+        let head = [
+            "Imbalance",
+            "of nodes",
+            "average before",
+            "after",
+            "maximum before",
+            "after",
+        ];
+        let mut table = TextTable::new(&head).figures(1..6);
+        for balance in self.balances() {
+            let figure = |number: f64| format!("{number:.3}");
+            table.row([
+                String::from(way(balance.minus)),
+                balance.nodes.to_string(),
+                figure(balance.before[0]),
+                figure(balance.after[0]),
+                figure(balance.before[1]),
+                figure(balance.after[1]),
+            ]);
+        }
+        out.push_str(&table.render());
+    }
+}
+
+fn way(minus: bool) -> &'static str {
+    if minus { "-" } else { "+" }
+}
+
+/// Tables and imbalances of all kinds of rings, and whether packets can wait in a circle.
+fn text(torus: &Torus, kinds: &[Found<'_>], circle: Option<&str>) -> String {
+    let mut out = format!("{}: tables of virtual channels\n", torus.graph.name);
+    for kind in kinds {
+        out.push('\n');
+        kind.text(&mut out);
+    }
+    out.push('\n');
+    out.push_str(&match circle {
+        None => String::from("No packets can wait for each other in a circle.\n"),
+        Some(circle) => format!("{circle}\n"),
+    });
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topology::TorusSpec;
+
+    #[test]
+    fn only_the_rings_that_are_wanted_are_searched() {
+        let torus = TorusSpec::new("8x4x4".parse().expect("a shape")).torus();
+        let routes = torus.routes().expect("tables");
+        let mut searched = torus.only(&|dimension| dimension == 1);
+        ChannelTables::default().fill(&torus.shape, &mut searched, &routes.tables);
+        for (searched, all) in searched.iter().zip(&routes.registers) {
+            let [_, plus, _, _, minus, _] = all.vc_tables;
+            assert_eq!(searched.vc_tables, [0, plus, 0, 0, minus, 0]);
+        }
+        assert!(searched.iter().any(|registers| registers.vc_tables[1] != 0));
+    }
+
+    #[test]
+    fn a_ring_that_cannot_be_searched_is_told() {
+        let kind = |nodes| RingKind {
+            dimension: 2,
+            ordinates: (0..nodes).collect(),
+        };
+        let refused = |nodes, datelines, entries: &[[u8; 2]]| {
+            Found::of(&kind(nodes), datelines, entries).err()
+        };
+        assert_eq!(refused(4, [0, 3], &[[0; 2]; 4]), None);
+        for (nodes, datelines, entries, told) in [
+            (
+                33,
+                [0, 32],
+                33,
+                "rings in Z of the ordinates 0 to 32: a ring of 33 nodes",
+            ),
+            (4, [0, 4], 4, "a dateline at ordinate 4"),
+            (
+                4,
+                [0, 3],
+                3,
+                "no tables of rings in Z of the ordinates 0 to 3",
+            ),
+        ] {
+            let why = refused(nodes, datelines, &vec![[0; 2]; entries]);
+            assert!(
+                why.as_ref().is_some_and(|why| why.contains(told)),
+                "{why:?}"
+            );
+        }
+    }
+}

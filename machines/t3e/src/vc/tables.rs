@@ -1,0 +1,328 @@
+//! Tables of virtual channels: what is in them, and whether that is safe.
+
+use super::ring::{Ring, UnidirectionalRing};
+
+/// How many entries a table has for one direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entries {
+    /// One for each node of the ring: "full tables" (T3E paper, table 1).
+    Full,
+    /// Eight, by the lower three bits of the destination's ordinate, as in the machine. (The paper
+    /// says "the lower 8 bits" in section 4, but tables of radix 8 in section 3.2.)
+    Eight,
+}
+
+/// The virtual channel on which every route of a unidirectional ring begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RingTables {
+    ring: UnidirectionalRing,
+    /// By position of the source: the channel by position of the destination, a bit each.
+    channels: Vec<u32>,
+}
+
+impl RingTables {
+    /// All zeros: packets change to VC1 where they cross the dateline, "the time-of-crossing
+    /// assignment" (paper, section 4).
+    pub fn time_of_crossing(ring: UnidirectionalRing) -> Self {
+        let channels = vec![0; ring.nodes()];
+        Self { ring, channels }
+    }
+
+    /// The channels of routers whose tables of eight entries hold `entries`, by position; `None` if
+    /// they are not as many as the ring has nodes. Whether they are safe,
+    /// [`Self::crosses_on_vc1`] tells.
+    pub fn from_entries(ring: UnidirectionalRing, entries: &[u8]) -> Option<Self> {
+        if entries.len() != ring.nodes() {
+            return None;
+        }
+        let of = |entries: u8| {
+            let bit = |(position, ordinate): (usize, &u8)| {
+                u32::from(entries >> (ordinate & 7) & 1) << position
+            };
+            ring.ordinates().iter().enumerate().map(bit).sum()
+        };
+        let channels = entries.iter().map(|&entries| of(entries)).collect();
+        Some(Self { ring, channels })
+    }
+
+    /// The same channels, position by position, in a ring that
+    /// [is like](UnidirectionalRing::is_like) this one, such as its mirror image; `None` if `ring`
+    /// is not.
+    pub fn mirrored(&self, ring: UnidirectionalRing) -> Option<Self> {
+        let channels = self.channels.clone();
+        self.ring.is_like(&ring).then_some(Self { ring, channels })
+    }
+
+    /// The ring.
+    pub fn ring(&self) -> &UnidirectionalRing {
+        &self.ring
+    }
+
+    /// The channel, 0 or 1, on which the route from one position to another begins.
+    ///
+    /// # Panics
+    /// If the ring has no such positions.
+    #[inline]
+    pub fn entry_vc(&self, source: usize, destination: usize) -> u8 {
+        assert!(destination < self.ring.nodes(), "a position of the ring");
+        (self.channels[source] >> destination & 1) as u8
+    }
+
+    /// The table of eight entries of the router at a position: bit n is the channel to an ordinate
+    /// that is n modulo 8. Full tables of more than eight nodes do not fit into eight entries; of
+    /// them this makes no sense.
+    ///
+    /// # Panics
+    /// If the ring has no such position.
+    pub fn entries(&self, source: usize) -> u8 {
+        let ordinates = self.ring.ordinates().iter().enumerate();
+        ordinates.fold(0, |entries, (position, ordinate)| {
+            entries | self.entry_vc(source, position) << (ordinate & 7)
+        })
+    }
+
+    /// Puts an entry of the router at `source` on VC1: that of `destination`, and with it of all
+    /// that share it in tables of so many `entries`.
+    pub(super) fn set_vc1(&mut self, entries: Entries, source: usize, destination: usize) {
+        for other in 0..self.ring.nodes() {
+            let shared = entries.shared(&self.ring, destination, other);
+            self.channels[source] |= u32::from(shared) << other;
+        }
+    }
+
+    /// Follows the route from one position to another, and gives `hop` the number of every link
+    /// with the channel that it is crossed on. Returns whether the route keeps the rule: "A packet
+    /// is not allowed to cross the dateline on VC1" (paper, section 3.2).
+    ///
+    /// # Panics
+    /// If the ring has no such positions.
+    pub fn follow(
+        &self,
+        source: usize,
+        destination: usize,
+        mut hop: impl FnMut(usize, u8),
+    ) -> bool {
+        let mut vc = self.entry_vc(source, destination);
+        let mut allowed = true;
+        let mut here = source;
+        while here != destination {
+            // "Any packet that crosses the dateline on VC0 is switched by the hardware to VC1
+            // leaving the dateline node."
+            if here == 0 && here != source {
+                allowed &= vc == 0;
+                vc = 1;
+            }
+            hop(here, vc);
+            here = (here + 1) % self.ring.nodes();
+        }
+        allowed
+    }
+
+    /// Whether a packet may go this way round from one position to another, however long that is:
+    /// it would not cross the dateline on VC1. In rings of more than eight nodes, a way that is not
+    /// minimal may share its entry with one that is.
+    ///
+    /// # Panics
+    /// If the ring has no such positions.
+    pub fn may_go(&self, source: usize, destination: usize) -> bool {
+        self.follow(source, destination, |_, _| ())
+    }
+
+    /// A minimal route that would cross the dateline on VC1, as ordinates of source and
+    /// destination; `None` if the tables are safe for all of them.
+    pub fn crosses_on_vc1(&self) -> Option<(u8, u8)> {
+        let mut routes = self.ring.routes();
+        let (source, destination) = routes.find(|&(from, to)| !self.may_go(from, to))?;
+        let ordinates = self.ring.ordinates();
+        Some((ordinates[source], ordinates[destination]))
+    }
+}
+
+impl Entries {
+    /// Whether two destinations, as positions, share an entry.
+    pub(super) fn shared(self, ring: &UnidirectionalRing, a: usize, b: usize) -> bool {
+        let ordinates = ring.ordinates();
+        a == b || self == Self::Eight && ordinates[a] & 7 == ordinates[b] & 7
+    }
+}
+
+/// Tables of eight entries for both ways round a ring.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VcTables {
+    ring: Ring,
+    ways: [RingTables; 2],
+}
+
+impl VcTables {
+    /// The tables that `assign` makes for the two ways round `ring`. Where - is the mirror image of
+    /// +, so are its tables.
+    pub fn new(ring: Ring, mut assign: impl FnMut(UnidirectionalRing) -> RingTables) -> Self {
+        let plus = assign(ring.one_way(false));
+        let minus = ring.one_way(true);
+        let minus = match plus.mirrored(minus.clone()) {
+            Some(mirrored) => mirrored,
+            None => assign(minus),
+        };
+        let ways = [plus, minus];
+        Self { ring, ways }
+    }
+
+    /// The channels of routers whose tables for + and for - hold `entries`, by ordinate; `None` if
+    /// they are not as many as the ring has nodes. Whether they are safe,
+    /// [`Self::crosses_on_vc1`] tells.
+    pub fn from_entries(ring: Ring, entries: &[[u8; 2]]) -> Option<Self> {
+        let way = |minus: bool| {
+            let way = ring.one_way(minus);
+            let of = |ordinate: &u8| {
+                let place = ring
+                    .ordinates()
+                    .iter()
+                    .position(|other| other == ordinate)?;
+                Some(entries.get(place)?[usize::from(minus)])
+            };
+            let by_position: Option<Vec<u8>> = way.ordinates().iter().map(of).collect();
+            RingTables::from_entries(way, &by_position?)
+        };
+        let fits = entries.len() == ring.ordinates().len();
+        let ways = [way(false)?, way(true)?];
+        fits.then_some(Self { ring, ways })
+    }
+
+    /// All zeros: see [`RingTables::time_of_crossing`].
+    pub fn time_of_crossing(ring: Ring) -> Self {
+        Self::new(ring, RingTables::time_of_crossing)
+    }
+
+    /// The ring.
+    pub fn ring(&self) -> &Ring {
+        &self.ring
+    }
+
+    /// The tables of +, or of - if `minus`.
+    pub fn one_way(&self, minus: bool) -> &RingTables {
+        &self.ways[usize::from(minus)]
+    }
+
+    /// The tables of the router at `ordinate` for + and for -, as
+    /// [`RouteRegisters::vc_tables`](crate::route::RouteRegisters::vc_tables) has
+    /// them; `None` if the ring lacks it.
+    pub fn entries(&self, ordinate: u8) -> Option<[u8; 2]> {
+        let [plus, minus] = &self.ways;
+        let of = |way: &RingTables| Some(way.entries(way.ring().position(ordinate)?));
+        Some([of(plus)?, of(minus)?])
+    }
+
+    /// Every ordinate of the ring with the tables of its router for + and for -.
+    pub fn routers(&self) -> impl Iterator<Item = (u8, [u8; 2])> {
+        let ordinates = self.ring.ordinates().iter();
+        ordinates.filter_map(|&ordinate| Some((ordinate, self.entries(ordinate)?)))
+    }
+
+    /// Whether a packet may go from one ordinate to another this way round, however long that is:
+    /// see [`RingTables::may_go`]. One that may travel adaptively may enter again at every node of
+    /// its way, and has to be asked about from there too. `None` if the ring lacks an ordinate.
+    pub fn may_go(&self, source: u8, destination: u8, minus: bool) -> Option<bool> {
+        let way = self.one_way(minus);
+        let (source, destination) = (
+            way.ring().position(source)?,
+            way.ring().position(destination)?,
+        );
+        Some(way.may_go(source, destination))
+    }
+
+    /// A minimal route that would cross a dateline on VC1, as ordinates of source and destination;
+    /// `None` if the tables are safe for all of them.
+    pub fn crosses_on_vc1(&self) -> Option<(u8, u8)> {
+        self.ways.iter().find_map(RingTables::crosses_on_vc1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::route::{Direction, RouteRegisters};
+
+    fn whole(nodes: usize) -> Ring {
+        Ring::whole(nodes).expect("a size of rings")
+    }
+
+    #[test]
+    fn a_table_that_crosses_on_vc1_is_noticed() {
+        for minus in [false, true] {
+            let ring = whole(8).one_way(minus);
+            let mut entries = [0; 8];
+            let safe = RingTables::from_entries(ring.clone(), &entries).expect("eight");
+            assert_eq!(safe, RingTables::time_of_crossing(ring.clone()));
+            assert_eq!(safe.crosses_on_vc1(), None);
+            // From position 6, position 1 is beyond the dateline; position 0 is not.
+            let ordinates = ring.ordinates().to_vec();
+            entries[6] = 1 << ordinates[0];
+            let to_it = RingTables::from_entries(ring.clone(), &entries).expect("eight");
+            assert_eq!(to_it.crosses_on_vc1(), None);
+            assert_eq!(to_it.entry_vc(6, 0), 1);
+            entries[6] |= 1 << ordinates[1];
+            let wrong = RingTables::from_entries(ring.clone(), &entries).expect("eight");
+            assert_eq!(wrong.crosses_on_vc1(), Some((ordinates[6], ordinates[1])));
+            assert_eq!(RingTables::from_entries(ring, &entries[1..]), None);
+        }
+    }
+
+    #[test]
+    fn shared_entries_reach_ways_that_are_not_minimal() {
+        // In a ring of 16, ordinates 9 and 1 share an entry. From 3, the way + to 1 is long.
+        let mut entries = [0; 16];
+        entries[3] = 1 << 1;
+        let tables = VcTables::new(whole(16), |ring| {
+            RingTables::from_entries(ring, &entries).expect("sixteen")
+        });
+        assert_eq!(tables.crosses_on_vc1(), None, "to 9 it is free");
+        assert_eq!(tables.may_go(3, 9, false), Some(true));
+        assert_eq!(tables.may_go(3, 1, false), Some(false));
+        assert_eq!(tables.may_go(3, 16, false), None);
+    }
+
+    #[test]
+    fn routes_change_to_vc1_where_they_leave_the_dateline() {
+        let tables = RingTables::time_of_crossing(whole(8).one_way(false));
+        let hops = |source, destination| {
+            let mut hops = Vec::new();
+            tables.follow(source, destination, |link, vc| hops.push((link, vc)));
+            hops
+        };
+        assert_eq!(hops(6, 2), [(6, 0), (7, 0), (0, 1), (1, 1)]);
+        assert_eq!(hops(0, 2), [(0, 0), (1, 0)]);
+        assert_eq!(hops(6, 0), [(6, 0), (7, 0)]);
+    }
+
+    #[test]
+    fn routers_look_up_what_the_tables_say() {
+        for nodes in [2, 3, 5, 8, 12, 16, 32] {
+            let tables = super::super::optimised(whole(nodes), false);
+            assert_eq!(tables.crosses_on_vc1(), None);
+            for (ordinate, entries) in tables.routers() {
+                let mut registers = RouteRegisters::default();
+                for minus in [false, true] {
+                    let direction = Direction::of(1, minus);
+                    registers.vc_tables[direction.index()] = entries[usize::from(minus)];
+                    let way = tables.one_way(minus);
+                    let source = way.ring().position(ordinate).expect("of the ring");
+                    for (position, &destination) in way.ring().ordinates().iter().enumerate() {
+                        let vc = way.entry_vc(source, position);
+                        assert_eq!(registers.entry_vc(direction, destination), vc);
+                    }
+                }
+                // The mirror image.
+                let opposite = nodes as u8 - 1 - ordinate;
+                let mirror = tables.entries(opposite).expect("of the ring")[1];
+                for destination in 0..nodes as u8 {
+                    let across = nodes as u8 - 1 - destination;
+                    assert_eq!(
+                        entries[0] >> (destination & 7) & 1,
+                        mirror >> (across & 7) & 1
+                    );
+                }
+            }
+            assert_eq!(tables.entries(nodes as u8), None);
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! The machines of this program.
+
+use std::sync::OnceLock;
+
+use phitwire::catalogue::Catalogue;
+
+static MACHINES: OnceLock<Catalogue> = OnceLock::new();
+
+/// Sets the machines that all commands know. Once: a later call changes nothing.
+pub fn install(machines: Catalogue) {
+    let _ = MACHINES.set(machines);
+}
+
+/// The machines of this program.
+///
+/// # Panics
+/// Before [`install`].
+pub fn machines() -> Catalogue {
+    #[cfg(test)]
+    install(phitwire_machines::CATALOGUE);
+    *MACHINES.get().expect("main installs the machines first")
+}

@@ -1,0 +1,82 @@
+//! The machines that a program knows.
+
+use phitwire_framing::carrier::frame;
+
+use super::Machine;
+use crate::link::Glance;
+use crate::net::{self, Effort, Family, Files, Generated, Network, Problems, Read};
+
+/// The machines that a program knows. The first is meant where a description names none.
+#[derive(Clone, Copy, Debug)]
+pub struct Catalogue {
+    machines: &'static [&'static Machine],
+}
+
+impl Catalogue {
+    /// A program's machines, in the order in which its commands list them.
+    pub const fn new(machines: &'static [&'static Machine]) -> Self {
+        Self { machines }
+    }
+
+    /// The machines in their order.
+    pub const fn machines(self) -> &'static [&'static Machine] {
+        self.machines
+    }
+
+    /// The networks of all machines.
+    pub fn families(self) -> Vec<Family> {
+        self.machines
+            .iter()
+            .map(|machine| machine.networks)
+            .collect()
+    }
+
+    /// Reads and checks the description of a network of any machine. `file` is its name in
+    /// diagnostics.
+    ///
+    /// # Errors
+    /// All mistakes that could be found, in the order of the text.
+    pub fn read(self, file: &str, text: &str) -> Result<Box<dyn Network>, Problems> {
+        self.read_with(file, text.as_bytes(), Effort::Bounded)
+            .map(|read| read.network)
+    }
+
+    /// Like [`read`](Self::read), for the bytes of a file, with this effort.
+    ///
+    /// # Errors
+    /// See [`net::read`].
+    pub fn read_with(self, file: &str, bytes: &[u8], effort: Effort) -> Result<Read, Problems> {
+        self.read_beside(file, bytes, effort, &Files::default())
+    }
+
+    /// Like [`read_with`](Self::read_with), for a description that may name other files.
+    ///
+    /// # Errors
+    /// See [`net::read`].
+    pub fn read_beside(
+        self,
+        file: &str,
+        bytes: &[u8],
+        effort: Effort,
+        files: &Files,
+    ) -> Result<Read, Problems> {
+        net::read(&self.families(), file, bytes, effort, files)
+    }
+
+    /// The network that a name such as `r2-1024` stands for; `None` if no machine knows the name.
+    ///
+    /// # Errors
+    /// Why there is no such network.
+    pub fn generate(self, name: &str) -> Option<Generated> {
+        net::generate(&self.families(), name)
+    }
+
+    /// What a frame of any machine carries; `None` for training frames, damaged frames and bytes
+    /// that are not a frame.
+    pub fn glance(self, bytes: &[u8]) -> Option<Glance> {
+        let frame = frame::parse(bytes).ok()?;
+        self.machines
+            .iter()
+            .find_map(|machine| (machine.glance)(&frame))
+    }
+}

@@ -1,0 +1,201 @@
+//! Links of whole packets in the cases of all links, whatever the packets are.
+
+use std::marker::PhantomData;
+use std::ops::Range;
+
+use phitwire_framing::carrier::frame::{FrameHeader, FrameKind, HEADER_BYTES, PLAIN_AT, checksum};
+use phitwire_framing::carrier::training::TRAINING_BYTES;
+use proptest::prelude::*;
+
+use super::frame::{Control, emit, frame_len};
+use super::{PacketEnd, PacketInput, buffers};
+use crate::link::common::Common;
+use crate::link::session::Session;
+use crate::link::testing::rig::{self, A, B, Link, Pair, config};
+use crate::link::{
+    EndStatus, LaneRate, LinkClock, LinkConfig, LinkConfigBuilder, LinkProfile, LinkStandard,
+    ReceiveBuffer,
+};
+use crate::packets::Packet;
+use crate::time::{Duration, Time};
+
+/// Packets that links are tested with.
+pub trait Sample: Packet {
+    /// What all links of the machine have in common, with two rates at least.
+    const STANDARD: LinkStandard;
+
+    /// The packet with this id on a virtual channel.
+    fn sample(vc: usize, id: u32) -> Self;
+    /// The id of a packet.
+    fn id(&self) -> u32;
+}
+
+/// Bytes of the least frame that has room for `packets` packets, and to train.
+pub const fn room_for<P: Packet>(packets: usize) -> usize {
+    let bytes = frame_len::<P>(packets);
+    if bytes < TRAINING_BYTES {
+        TRAINING_BYTES
+    } else {
+        bytes
+    }
+}
+
+/// Bytes of a frame without packets.
+pub const fn idle_len<P: Packet>() -> usize {
+    frame_len::<P>(0)
+}
+
+/// A frame that end `from` might have sent to end `to`, with packets, and that acknowledges `more`
+/// than it has.
+pub fn forged<P: Packet>(
+    [from, to]: [&PacketEnd<P>; 2],
+    lanes: u8,
+    more: u64,
+    packets: &[P],
+) -> Vec<u8> {
+    let mut bytes = vec![0; frame_len::<P>(packets.len())];
+    let header = FrameHeader {
+        units: packets.len() as u16,
+        ..from.common.header(P::KIND, lanes)
+    };
+    let control = Control {
+        seq: to.rx.expected(),
+        ack: from.rx.expected() + more,
+        limits: from.rx.limits(),
+        ..Control::default()
+    };
+    emit(&header, &control, packets.iter(), &mut bytes);
+    bytes
+}
+
+/// Links of these packets.
+pub struct Rig<P>(PhantomData<P>);
+
+impl<P: Sample> Link for Rig<P> {
+    type Lcb = PacketEnd<P>;
+    type Input = PacketInput<P>;
+    type Config = LinkConfig;
+    type Word = P;
+    type Command = std::convert::Infallible;
+
+    const VCS: usize = P::VCS;
+    const PACKET_WORDS: Range<usize> = 1..2;
+    const IDLE_FRAME_BYTES: usize = frame_len::<P>(0);
+    const SMALL_FRAME_BYTES: usize = room_for::<P>(2);
+    const ID_BITS: u32 = 24;
+    const PROCESSES: u32 = 1 << 6;
+    const STANDARD: LinkStandard = P::STANDARD;
+    const OTHER_RATE: LaneRate = P::STANDARD.rates[1];
+    const LOSES_TAILS: bool = false;
+    const NUMBERS_SOFT_ERRORS: bool = true;
+    const CHARGES_OF_20: Range<u64> = 21..22;
+
+    fn common(lcb: &mut PacketEnd<P>) -> &mut Common {
+        Session::common(lcb)
+    }
+
+    fn die(lcb: &mut PacketEnd<P>, now: Time, input: &mut PacketInput<P>) {
+        lcb.die(now, input);
+    }
+
+    fn built(builder: LinkConfigBuilder) -> LinkConfig {
+        builder.build().unwrap()
+    }
+
+    fn cramped(builder: LinkConfigBuilder) -> LinkConfig {
+        let profile = LinkProfile {
+            input_phits_per_vc: 48,
+            retry_phits: 64,
+            window_packets: 4,
+            reorder_phits: 100,
+            ..LinkProfile::live()
+        };
+        builder.profile(profile).build().unwrap()
+    }
+
+    fn paper(seed: u64) -> Pair<Self> {
+        let end = |end| {
+            let builder = config::<Self>(end).profile(LinkProfile::paper());
+            builder
+                .clock(LinkClock::Paced { dilation: 50 })
+                .build()
+                .unwrap()
+        };
+        Pair::with(seed, end(A), end(B), rig::FRAME_BYTES)
+    }
+
+    fn packet(vc: usize, id: u32, _: usize) -> Vec<P> {
+        vec![P::sample(vc, id)]
+    }
+
+    fn can_begin(end: &PacketEnd<P>, vc: usize, _: usize) -> bool {
+        end.room(vc) > 0
+    }
+
+    fn push(end: &mut PacketEnd<P>, packet: P) {
+        end.push(packet);
+    }
+
+    fn credits(end: &PacketEnd<P>, vc: usize) -> u32 {
+        end.room(vc) as u32
+    }
+
+    fn offered(end: &PacketEnd<P>) -> u32 {
+        buffers::<P>(end.config().profile())
+    }
+
+    fn len(input: &PacketInput<P>, vc: usize) -> u32 {
+        input.len(vc)
+    }
+
+    fn pop(input: &mut PacketInput<P>, vc: usize) -> P {
+        input.pop(vc).unwrap()
+    }
+
+    fn is_whole(_: &[P]) -> bool {
+        true
+    }
+
+    fn check(end: &mut rig::End<Self>, vc: usize, got: &[P]) {
+        let id = got[0].id();
+        end.arrived(vc, id);
+        assert_eq!(got, Self::packet(vc, id, 1), "contents");
+    }
+
+    fn assert_conserved(pair: &Pair<Self>, end: usize) {
+        let (sent, got) = (
+            pair.count(end, |c| c.tx_packets),
+            pair.count(1 - end, |c| c.rx_packets),
+        );
+        assert_eq!(sent, got, "each packet accepted once");
+    }
+
+    fn check_failures(end: &PacketEnd<P>) -> u64 {
+        end.counters().drop_bad_header_check + end.counters().rx_crc_errors
+    }
+
+    fn requests(end: &PacketEnd<P>) -> u64 {
+        end.counters().rx_retry_requests
+    }
+
+    fn described(end: &rig::End<Self>) -> String {
+        format!("queued {}", end.input.queued())
+    }
+
+    fn forge(pair: &Pair<Self>, to: usize, lanes: u8, more: u64, packets: &[P]) -> Vec<u8> {
+        let ends = [1 - to, to].map(|end| &pair.ends[end].lcb);
+        forged(ends, lanes, more, packets)
+    }
+
+    fn command(_: &mut PacketEnd<P>, command: std::convert::Infallible, _: Time) {
+        match command {}
+    }
+
+    fn force_retry(end: &mut PacketEnd<P>, now: Time) {
+        end.force_retry(now);
+    }
+
+    fn frame_bytes() -> BoxedStrategy<usize> {
+        (3..20_usize).prop_map(room_for::<P>).boxed()
+    }
+}

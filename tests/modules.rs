@@ -1,0 +1,155 @@
+//! The modules of a crate import each other without a cycle.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a test may read the project's sources"
+)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+/// Crates by the folder of their sources.
+const CRATES: [&str; 5] = [
+    "src",
+    "framing/src",
+    "machines/aries/src",
+    "machines/blackwidow/src",
+    "machines/t3e/src",
+];
+
+/// The modules that each module imports.
+type Imports = BTreeMap<String, BTreeSet<String>>;
+
+/// Product code: without comments and without the module of tests at the end of a file.
+fn product(text: &str) -> String {
+    let lines = text.lines().collect::<Vec<_>>();
+    let is_test = |pair: &[&str]| pair[0] == "#[cfg(test)]" && pair[1].ends_with('{');
+    let end = lines.windows(2).position(is_test).unwrap_or(lines.len());
+    let code = lines[..end].iter().map(|line| line.split("//").next());
+    code.map(Option::unwrap_or_default)
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+/// The modules that `code` names after `crate::`.
+fn imported(code: &str) -> Vec<String> {
+    let word = |text: &str| -> String {
+        let is_word = |c: &char| c.is_ascii_alphanumeric() || *c == '_';
+        text.trim_start().chars().take_while(is_word).collect()
+    };
+    let mut found = Vec::new();
+    for (at, start) in code.match_indices("crate::") {
+        let rest = &code[at + start.len()..];
+        // `$crate::` in a macro names the crate that defines it.
+        let Some(group) = rest.strip_prefix('{') else {
+            found.push(word(rest));
+            continue;
+        };
+        let mut depth = 0;
+        let mut begins = 0;
+        for (i, c) in group.char_indices() {
+            match c {
+                '{' => depth += 1,
+                '}' if depth > 0 => depth -= 1,
+                ',' | '}' if depth == 0 => {
+                    found.push(word(&group[begins..i]));
+                    begins = i + 1;
+                }
+                _ => {}
+            }
+            if c == '}' && begins == i + 1 {
+                break;
+            }
+        }
+    }
+    found
+}
+
+fn is_test_file(path: &Path) -> bool {
+    let is_test = |name: &str| {
+        let stem = name.trim_end_matches(".rs");
+        ["tests", "testing", "harness", "test_bench", "test_net"].contains(&stem)
+            || stem.ends_with("_tests")
+    };
+    path.iter().filter_map(|part| part.to_str()).any(is_test)
+}
+
+/// Adds what the sources below `path` import to those of `module`.
+fn read(path: &Path, module: &str, imports: &mut Imports) {
+    if is_test_file(path) {
+        return;
+    }
+    if path.is_dir() {
+        for entry in fs::read_dir(path).expect("a folder of sources") {
+            read(&entry.expect("an entry").path(), module, imports);
+        }
+    } else if path.extension().is_some_and(|extension| extension == "rs") {
+        let text = fs::read_to_string(path).expect("a source file");
+        let of = imports.entry(module.to_owned()).or_default();
+        of.extend(
+            imported(&product(&text))
+                .into_iter()
+                .filter(|name| name != module),
+        );
+    }
+}
+
+/// What the modules of a crate import of each other. The crate's root is not one of them.
+fn imports_of(folder: &str) -> Imports {
+    let mut imports = Imports::new();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+    for entry in fs::read_dir(root).expect("a crate") {
+        let path = entry.expect("an entry").path();
+        let module = path.file_stem().and_then(|stem| stem.to_str());
+        let module = module.expect("a plain name").to_owned();
+        if module != "lib" {
+            read(&path, &module, &mut imports);
+        }
+    }
+    let modules: BTreeSet<String> = imports.keys().cloned().collect();
+    for of in imports.values_mut() {
+        of.retain(|name| modules.contains(name));
+    }
+    imports
+}
+
+/// Modules that import each other in a cycle: what is left when those that import none of the rest
+/// are taken away again and again.
+fn cycle(mut imports: Imports) -> BTreeSet<String> {
+    loop {
+        let left: BTreeSet<String> = imports.keys().cloned().collect();
+        let before = imports.len();
+        imports.retain(|_, of| of.iter().any(|name| left.contains(name)));
+        if imports.len() == before {
+            return left;
+        }
+    }
+}
+
+#[test]
+fn modules_import_each_other_without_a_cycle() {
+    for folder in CRATES {
+        let imports = imports_of(folder);
+        assert!(imports.len() > 2, "{folder}: {imports:?}");
+        assert_eq!(
+            cycle(imports.clone()),
+            BTreeSet::new(),
+            "{folder}: {imports:?}"
+        );
+    }
+}
+
+/// The canary.
+#[test]
+fn a_cycle_is_found() {
+    let mut imports = imports_of("src");
+    assert!(imports["sim"].contains("link"), "{imports:?}");
+    let code = product(
+        "use crate::{kit::Pipe, sim::{World, Wire}};\n// crate::trace\nlet a = crate::net::read();\n",
+    );
+    assert_eq!(imported(&code), ["kit", "sim", "net"]);
+    let link = imports.get_mut("link").expect("a module");
+    link.extend(imported(&code));
+    let found = cycle(imports);
+    assert!(found.contains("link") && found.contains("sim"), "{found:?}");
+}

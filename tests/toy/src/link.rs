@@ -1,0 +1,36 @@
+//! The packet, and how links carry it.
+
+use phitwire_framing::carrier::frame::FrameKind;
+
+use super::Packet;
+use phitwire::link::{LaneRate, LinkStandard};
+use phitwire::packets::{self, PacketEnd};
+
+/// Its lanes.
+pub const RATE: LaneRate = LaneRate::new(8, 6_250_000_000);
+/// What all links have in common.
+pub const STANDARD: LinkStandard = LinkStandard {
+    rates: &[RATE, LaneRate::new(9, 3_125_000_000)],
+    max_packet_phits: 22,
+};
+
+/// One end of a link of the ring.
+pub type RingEnd = PacketEnd<Packet>;
+
+impl packets::Packet for Packet {
+    const KIND: FrameKind = FrameKind::new(3);
+    const LINK: &'static str = "toy";
+    const BYTES: usize = 64;
+
+    fn emit(&self, bytes: &mut [u8]) {
+        for (word, at) in self.0.iter().zip(bytes.as_chunks_mut().0) {
+            *at = word.to_be_bytes();
+        }
+    }
+
+    fn parse(bytes: &[u8]) -> Self {
+        Self(core::array::from_fn(|word| {
+            u64::from_be_bytes(bytes.as_chunks().0[word])
+        }))
+    }
+}
