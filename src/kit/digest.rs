@@ -6,6 +6,12 @@ use core::fmt;
 #[derive(Clone, Copy, Debug)]
 pub struct Digest(u64);
 
+impl Default for Digest {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Digest {
     pub const fn new() -> Self {
         Self(0xcbf2_9ce4_8422_2325)

@@ -23,6 +23,12 @@ pub struct ForwardProgress<const VCS: usize> {
     next_check: Time,
 }
 
+impl<const VCS: usize> Default for ForwardProgress<VCS> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl<const VCS: usize> ForwardProgress<VCS> {
     pub fn new() -> Self {
         Self {

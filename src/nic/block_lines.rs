@@ -167,7 +167,7 @@ pub(crate) fn wrong_lines(
     let (mut found, mut wrong) = ([0; LINE], 0);
     let (size, mut lines) = (u64::from(size), stamp.lines(address, number));
     for at in (0..size).step_by(LINE) {
-        let expected = lines.next();
+        let expected = lines.next_line();
         let found = &mut found[..(size - at).min(LINE as u64) as usize];
         memory.read(address + at, found).ok()?;
         if *found != expected[..found.len()] {

@@ -8,7 +8,7 @@ impl Bench {
         let size = self.size as u64;
         let mut all = self.stamp.lines(BASE, number);
         for at in (0..size).step_by(LINE) {
-            let line = all.next();
+            let line = all.next_line();
             let line = &line[..(size - at).min(LINE as u64) as usize];
             if which.contains(&(at / 64)) {
                 let at = BASE + at;
@@ -102,13 +102,13 @@ fn a_block_that_another_has_followed_already_is_not_judged() {
 fn damaged_lines_and_those_of_other_runs_begin_no_block() {
     let mut bench = Bench::new(256);
     bench.lines(0, &WHOLE);
-    let mut line = Stamp::of_run(9, 9, SOURCE, TARGET).lines(BASE, 5).next();
+    let mut line = Stamp::of_run(9, 9, SOURCE, TARGET).lines(BASE, 5).next_line();
     bench.checker.line(SOURCE, BASE, &line, &bench.memory);
-    line = bench.stamp.lines(BASE, 5).next();
+    line = bench.stamp.lines(BASE, 5).next_line();
     line[63] ^= 1;
     bench.checker.line(SOURCE, BASE, &line, &bench.memory);
     // Nor do writes that are no lines.
-    line = bench.stamp.lines(BASE + 5, 5).next();
+    line = bench.stamp.lines(BASE + 5, 5).next_line();
     bench.checker.line(SOURCE, BASE + 5, &line, &bench.memory);
     bench
         .checker
@@ -122,7 +122,7 @@ fn a_block_is_judged_when_its_last_line_says_that_it_is_there() {
     let mut bench = Bench::new(200);
     let last = |stamp: Stamp, number: u32| {
         let mut lines = stamp.lines(BASE + 192, number);
-        lines.next()
+        lines.next_line()
     };
     let says = |bench: &mut Bench, line: &[u8]| {
         bench.checker.line(SOURCE, BASE + 192, line, &bench.memory);
@@ -167,7 +167,7 @@ fn a_block_is_judged_when_its_last_line_says_that_it_is_there() {
     assert!(says(&mut bench, &last(stamp, 5)[..8]));
     let report = bench.report(1);
     assert_eq!((report.delivered, report.corrupted), (3, 1), "{report:?}");
-    let mut damaged = stamp.lines(BASE + 64, 5).next();
+    let mut damaged = stamp.lines(BASE + 64, 5).next_line();
     for at in [63, 1] {
         damaged[at] ^= 1;
         let whole = bench

@@ -433,7 +433,7 @@ fn a_block_over_which_another_run_has_written_is_not_corrupt() {
     let write = |bench: &mut Bench, stamp: Stamp, number, lines: &[u64]| {
         let mut all = stamp.lines(BASE, number);
         for at in (0..256).step_by(LINE) {
-            let line = all.next();
+            let line = all.next_line();
             if lines.contains(&(at / 64)) {
                 bench.memory.write(BASE + at, &line).unwrap();
             }

@@ -22,6 +22,12 @@ pub struct LatencyRecorder {
     standstills: Standstills,
 }
 
+impl Default for LatencyRecorder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl LatencyRecorder {
     pub fn new() -> Self {
         let histogram = Histogram::new_with_bounds(1, MAX_NS, DIGITS);

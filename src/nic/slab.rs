@@ -152,7 +152,7 @@ impl<E: Entry> Slab<E> {
 
     /// Requests waiting for their response.
     #[inline]
-    pub fn len(&self) -> u32 {
+    pub fn used(&self) -> u32 {
         self.waiting.len
     }
 

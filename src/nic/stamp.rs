@@ -232,7 +232,7 @@ pub const LINE: usize = 64;
 impl Lines {
     /// The next line.
     #[inline]
-    pub fn next(&mut self) -> [u8; LINE] {
+    pub fn next_line(&mut self) -> [u8; LINE] {
         let mut line = [0; LINE];
         self.stamp
             .fill(self.address, self.sequence, &mut line, LINE);
@@ -269,8 +269,8 @@ mod tests {
     #[test]
     fn blocks_begin_as_messages_do_and_go_on() {
         let mut lines = STAMP.lines(0x1240, 77);
-        assert_eq!(lines.next().as_slice(), filled(STAMP, 0x1240, 77, 64));
-        assert_ne!(lines.next(), lines.next());
+        assert_eq!(lines.next_line().as_slice(), filled(STAMP, 0x1240, 77, 64));
+        assert_ne!(lines.next_line(), lines.next_line());
     }
 
     #[test]

@@ -88,7 +88,7 @@ impl Choice {
 
 /// A pattern that gives every sender one destination, for a number of participants.
 #[derive(Clone, Debug)]
-pub(crate) struct Mapping {
+pub struct Mapping {
     pattern: TrafficPattern,
     n: usize,
     /// Of a permutation, all destinations.
@@ -181,7 +181,7 @@ fn random_permutation(n: usize, seed: u64) -> Vec<usize> {
 
 /// Places by the group that they are in, for patterns from group to group.
 #[derive(Clone, Debug)]
-pub(crate) struct Groups {
+pub struct Groups {
     /// Of each place, the rank of its group among all groups that there are.
     ranks: Vec<u32>,
     /// All places, group by group.

@@ -419,7 +419,7 @@ impl<E: TransferEnd> Device for TransferNic<E> {
         NodeAccount {
             inside: self.side.answers.len() as u64,
             unit: "answers",
-            requests: self.side.pending.len(),
+            requests: self.side.pending.used(),
             ..NodeAccount::default()
         }
     }

@@ -77,7 +77,7 @@ impl<E: TransferEnd> Side<E> {
         PipelineReport {
             stages: vec![
                 Stage::inside("outstanding requests", "requests", "NIC")
-                    .single("without response", self.pending.len().into())
+                    .single("without response", self.pending.used().into())
                     .capacity([self.config.outstanding.into()]),
                 Stage::inside("waiting for the link", "packets", "NIC")
                     .single("responses", self.answers.len() as u64)

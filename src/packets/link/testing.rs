@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 use std::ops::Range;
 
-use phitwire_framing::carrier::frame::{FrameHeader, FrameKind, HEADER_BYTES, PLAIN_AT, checksum};
+use phitwire_framing::carrier::frame::FrameHeader;
 use phitwire_framing::carrier::training::TRAINING_BYTES;
 use proptest::prelude::*;
 
@@ -17,7 +17,7 @@ use crate::link::{
     ReceiveBuffer,
 };
 use crate::packets::Packet;
-use crate::time::{Duration, Time};
+use crate::time::Time;
 
 /// Packets that links are tested with.
 pub trait Sample: Packet {

@@ -187,6 +187,12 @@ type Seen = (u32, u32);
 /// Pairs of flows kept per terminal.
 const PAIRS: usize = 128;
 
+impl Default for LastSeen {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl LastSeen {
     /// Nobody seen.
     pub fn new() -> Self {

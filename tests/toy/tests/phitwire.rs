@@ -1,6 +1,12 @@
 //! The toy machine, a ring, through all commands, with its processes on loopback.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "a test of commands starts processes and waits for them"
+)]
 
 #[path = "../../../bench/tests/phitwire/lab.rs"]
+#[allow(dead_code, reason = "other tests need more of it")]
 mod lab;
 
 use std::path::Path;

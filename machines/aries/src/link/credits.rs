@@ -172,7 +172,7 @@ impl SharedCredits {
     }
 }
 
-#[cfg(any(test, feature = "testing"))]
+#[cfg(test)]
 impl SharedCredits {
     /// Says that `vc` uses `used` flits, whatever was sent.
     pub fn spoil(&mut self, vc: usize, used: u32) {

@@ -173,7 +173,7 @@ impl IdealEnd {
     }
 }
 
-#[cfg(any(test, feature = "testing"))]
+#[cfg(test)]
 impl IdealEnd {
     /// Says that `vc` uses `used` flits, whatever was sent.
     pub(crate) fn spoil(&mut self, vc: usize, used: u32) {

@@ -47,7 +47,7 @@ pub(crate) use glance::glance;
 pub use ideal::IdealEnd;
 pub use input::AriesInput;
 pub use lcb::{AriesLcb, MIN_SET_FRAME_BYTES};
-#[cfg(any(test, feature = "testing"))]
+#[cfg(test)]
 pub(crate) use scrambler::Scrambler;
 
 /// What its virtual channels are called, by number.

@@ -167,7 +167,7 @@ fn what_cannot_be_asked_is_refused_at_once() {
         let far = Operation::Get { len: 4, into, flag };
         assert_eq!(error(far, at(0)), PostError::LocalBounds(bad));
     }
-    assert_eq!(pair.nics[0].requester.outstanding.slab.len(), 0);
+    assert_eq!(pair.nics[0].requester.outstanding.slab.used(), 0);
     assert!(pair.completions().is_empty());
 }
 

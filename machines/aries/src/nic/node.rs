@@ -184,7 +184,7 @@ impl AriesNic {
 
     /// Requests of callers that wait for their response.
     pub fn outstanding(&self) -> u32 {
-        self.interface.requester.outstanding.slab.len()
+        self.interface.requester.outstanding.slab.used()
     }
 
     /// The link with what has come in and has not been looked at.

@@ -306,7 +306,7 @@ impl Outstanding {
             Share::User if self.users < RESERVED_FOR_USERS.min(self.capacity) => RESERVED,
             Share::User | Share::Bulk => 0,
         };
-        self.slab.len() < self.capacity + reserve && self.has_id(Routing::default(), 0)
+        self.slab.used() < self.capacity + reserve && self.has_id(Routing::default(), 0)
     }
 
     /// Whether this id and echo are of the period in which the id served last.

@@ -38,7 +38,7 @@ fn requests_expire_in_posting_order_and_only_when_due() {
     assert_eq!(table.expire(Time::from_ns(3)).unwrap().0, ids[0]);
     assert_eq!(table.expire(Time::from_ns(3)).unwrap().1.offset, 3);
     assert!(table.expire(Time::from_ns(3)).is_none());
-    assert_eq!((table.slab.len(), table.slab.quarantined()), (1, 2));
+    assert_eq!((table.slab.used(), table.slab.quarantined()), (1, 2));
 }
 
 /// They waited for the end of the run.
@@ -70,7 +70,7 @@ fn users_have_room_beside_those_who_use_all_there_is_and_no_more_than_that_witho
         while alone.has_room(Share::User) {
             alone.begin(at(2), Routing::Adaptive0);
         }
-        assert_eq!(alone.slab.len(), capacity);
+        assert_eq!(alone.slab.used(), capacity);
     }
 }
 
@@ -218,7 +218,7 @@ fn every_slot_is_in_exactly_one_list() {
                 }
             }
         }
-        assert_eq!(table.slab.len() as usize, live.len());
+        assert_eq!(table.slab.used() as usize, live.len());
         assert_eq!(table.slab.listed(), u32::from(IDS));
     }
     assert!(live.iter().all(|&id| table.get(id).is_some()));

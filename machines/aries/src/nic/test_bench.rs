@@ -207,7 +207,7 @@ impl Pair {
     pub(super) fn drain(&mut self) {
         let end = self.now + Duration::from_ms(20_000);
         let busy =
-            |nic: &Interface| nic.requester.outstanding.slab.len() > 0 || nic.transfers.open() > 0;
+            |nic: &Interface| nic.requester.outstanding.slab.used() > 0 || nic.transfers.open() > 0;
         while self.nics.iter().any(busy) {
             assert!(self.now < end, "it takes too long");
             self.step();

@@ -211,7 +211,7 @@ fn write_block(memory: &mut CachedMemory, block: &Block) {
         let len = (u64::from(block.len) - at).min(LINE as u64) as usize;
         let line = match block.is_get {
             true => read_line(block.address + at).map(|byte| !byte),
-            false => lines.next(),
+            false => lines.next_line(),
         };
         let written = memory.write(block.local + at, &line[..len]);
         debug_assert!(

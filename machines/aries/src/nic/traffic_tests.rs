@@ -224,7 +224,7 @@ fn a_run_of_large_blocks_is_over_soon_after_it_was_told_twice() {
         }
         // Nothing of it is left, and the next run has everything to itself.
         assert_eq!(pair.nics[0].transfers.open(), 0);
-        assert_eq!(pair.nics[0].requester.outstanding.slab.len(), 0);
+        assert_eq!(pair.nics[0].requester.outstanding.slab.used(), 0);
         pair.harm.lost = 0;
         let next = TrafficSpec {
             run: 8,
@@ -534,7 +534,7 @@ fn a_user_has_room_beside_a_run_that_uses_all_outstanding_packets() {
     pair.nics[0].start_traffic(pair.now, 5, spec).unwrap();
     pair.run(Duration::from_ms(4));
     for user in 0..20 {
-        let outstanding = pair.nics[0].requester.outstanding.slab.len();
+        let outstanding = pair.nics[0].requester.outstanding.slab.used();
         assert!(outstanding >= MAX_OUTSTANDING, "{outstanding}");
         let posted = pair.nics[0].post(pair.now, Owner::User(user), &post(get(8), at(64)));
         assert_eq!(posted, Ok(()), "{user}");

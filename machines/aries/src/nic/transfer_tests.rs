@@ -112,7 +112,7 @@ fn four_channels_work_at_once_and_leave_room_for_single_requests() {
     let mut most = 0;
     for n in 0..400 {
         pair.step();
-        most = most.max(pair.nics[0].requester.outstanding.slab.len());
+        most = most.max(pair.nics[0].requester.outstanding.slab.used());
         if n % 4 != 0 {
             continue;
         }
@@ -168,7 +168,7 @@ fn a_channel_does_not_wait_for_answers_between_short_transfers() {
     let mut most = 0;
     while pair.nics[0].transfers.open() > 0 {
         pair.step();
-        most = most.max(pair.nics[0].requester.outstanding.slab.len());
+        most = most.max(pair.nics[0].requester.outstanding.slab.used());
         let under_way = pair.nics[0].transfers.under_way();
         assert!(under_way <= 128, "{under_way}");
     }
@@ -222,7 +222,7 @@ fn transfers_without_bytes_hold_nobody_up() {
     pair.step();
     let ended = pair.completions().len();
     assert_eq!(
-        (ended, pair.nics[0].requester.outstanding.slab.len()),
+        (ended, pair.nics[0].requester.outstanding.slab.used()),
         (2, 2)
     );
     pair.drain();
@@ -242,7 +242,7 @@ fn what_is_wholly_out_is_not_given_up() {
     for (channel, what) in [(0, out), (1, waits), (0, out), (1, waits)] {
         start(&mut pair, channel, what);
     }
-    while pair.nics[0].requester.outstanding.slab.len() < 600 {
+    while pair.nics[0].requester.outstanding.slab.used() < 600 {
         pair.step();
     }
     let nic = &mut pair.nics[0];
@@ -576,12 +576,12 @@ fn a_target_that_dies_leaves_some_for_others_and_gets_all_again_when_it_is_back(
     pair.run(Duration::from_us(20));
     pair.harm.lost = 1000;
     pair.run(Duration::from_us(200));
-    let held = pair.nics[0].requester.outstanding.slab.len();
+    let held = pair.nics[0].requester.outstanding.slab.used();
     assert!((885..=896).contains(&held), "{held}");
     // Another one, that never answered, has little of what is left.
     start(&mut pair, 0, to_the_dead(MEMORY / 2));
     pair.run(Duration::from_us(200));
-    let held_more = pair.nics[0].requester.outstanding.slab.len() - held;
+    let held_more = pair.nics[0].requester.outstanding.slab.used() - held;
     assert_eq!(held_more, 1, "it is asked whether it answers");
     pair.drain();
     assert_eq!(pair.completions().len(), CHANNELS + 1);

@@ -1,7 +1,6 @@
 //! What a dragonfly consists of.
 
 use phitwire_framing::aries::flit::NodeId;
-use phitwire_framing::carrier::lanes::Permutation;
 
 use super::generate::Generator;
 use crate::link::rates;

@@ -208,7 +208,7 @@ impl<const PORTS: usize> IdealEnds<PORTS> {
     }
 }
 
-#[cfg(any(test, feature = "testing"))]
+#[cfg(test)]
 impl<const PORTS: usize> IdealEnds<PORTS> {
     /// Forgets the phit that came last of some input queue; whether there was one.
     pub(crate) fn lose_last(&mut self) -> bool {

@@ -109,7 +109,7 @@ impl OutputCredits {
     }
 
     /// Leaves `credits` credits of `vc`, whatever was sent.
-    #[cfg(any(test, feature = "testing"))]
+    #[cfg(test)]
     pub(crate) fn spoil(&mut self, vc: Vc, credits: u32) {
         self.vcs[vc.index()].spoil(credits);
     }

@@ -236,7 +236,7 @@ impl BlackWidowNic {
 
     /// Requests, the user's and the traffic driver's, that wait for their response.
     pub fn outstanding(&self) -> u32 {
-        self.requester.outstanding.slab.len()
+        self.requester.outstanding.slab.used()
     }
 
     /// The links with what has come in and has not been looked at.

@@ -209,7 +209,7 @@ mod tests {
         assert_eq!(table.expire(Time::from_ns(3)).unwrap().0, tids[0]);
         assert_eq!(table.expire(Time::from_ns(3)).unwrap().1.address, 3);
         assert!(table.expire(Time::from_ns(3)).is_none());
-        assert_eq!((table.slab.len(), table.slab.quarantined()), (1, 2));
+        assert_eq!((table.slab.used(), table.slab.quarantined()), (1, 2));
     }
 
     #[test]
@@ -309,7 +309,7 @@ mod tests {
                     }
                 }
             }
-            assert_eq!(table.slab.len() as usize, live.len());
+            assert_eq!(table.slab.used() as usize, live.len());
             assert_eq!(table.slab.listed(), 37);
         }
         assert_eq!(live.iter().collect::<HashSet<_>>().len(), live.len());

@@ -115,7 +115,7 @@ impl Queues {
     }
 
     /// The same with another first position.
-    #[cfg(any(test, feature = "testing"))]
+    #[cfg(test)]
     pub fn beginning_at(mut self, first: u16) -> Self {
         self.first = [first; VCS];
         self

@@ -1,7 +1,7 @@
 //! Both profiles behind the netem decorator.
 
 use crate::link::AriesLinkConfig;
-use crate::link::testing::{AriesPair as _, Pair, live, paper};
+use crate::link::testing::{Pair, live, paper};
 use phitwire::link::LinkControlBlock;
 use phitwire::link::impair::{Impairment, Netem};
 use phitwire::link::testing::rig::FRAME_BYTES;
