@@ -14,9 +14,12 @@
 # Namespace tests leave processors idle: clippy, docs, the build of cargo's tests and those of them that know only virtual
 # time, where wanted, run beside them and are reported after them; netem runs beside netns, too, and scripts are checked beside the first build.
 #
-# --long (or PHITWIRE_LONG=1) adds repetitions: the loss test for 60 s per link kind, all machines under every netem
-# impairment on both kinds of links, attacks on both machines on both kinds of links with four times the frames, MPI
-# suites, the guide as a book, and programs on the fabric under netem.
+# --long (or PHITWIRE_LONG=1) adds what repeats only in kind: the loss test for 60 s per link kind, all machines under every
+# netem impairment on both kinds of links, attacks on both machines on both kinds of links with six times the frames, MPI
+# suites, the guide as a book, and programs on the fabric under netem; cuts of links of each colour, of bundles and over both
+# kinds of links; faults of runs, dead wires, IP and frame sizes on each machine, link and engine instead of one of them; all
+# ready topologies; labs of 256 processors, of three groups for MPI and IP; commands of the README for as long as they stand
+# there; standstills of every length in every way.
 # A case that fails beside others and passes in a second run of its file, alone, is flaky, which is a defect: the end
 # names it. The cases of the first run are numbered but not counted. More than two flaky files fail the run.
 # Each case prints a TAP line, each part its time. Status 0 only when nothing failed and every skip has its reason.

@@ -6,11 +6,12 @@
 t_need_namespaces
 
 bench() { timeout --foreground -k 5 60 "$PHITWIRE_BIN_DIR/phitwire-bench" "$@"; }
-# bench_case FILTER BENCHMARK [options]: its JSON is as the filter wants it.
+# bench_case FILTER BENCHMARK [options]: its JSON is as the filter wants it. Collectives, in which all nodes take part, have longer.
 bench_case() {
-    local filter=$1 file=$T_SCRATCH/rows.json
+    local filter=$1 file=$T_SCRATCH/rows.json seconds=0.1
     shift
-    if bench "$1" --lab "$LAB" --seconds 0.3 --json "${@:2}" >"$file" 2>"$file.err" && jq -e "$filter" "$file" >/dev/null; then
+    [[ $1 != allreduce && $1 != barrier ]] || seconds=0.3
+    if bench "$1" --lab "$LAB" --seconds "$seconds" --json "${@:2}" >"$file" 2>"$file.err" && jq -e "$filter" "$file" >/dev/null; then
         ok "phitwire-bench $*"
     else
         not_ok "phitwire-bench $*" "not: $filter"
@@ -70,11 +71,15 @@ check "reroute" as_schema manage "$phitwire" manage reroute --lab "$LAB" --json
 check_fails "a value that is otherwise is found" 'missing|instead of' as_schema ping "$phitwire" trace --lab "$LAB" --from nic0 --to nic1 --json
 check_fails "names that are nearly right" 'did you mean `nic1`' bench latency --lab "$LAB" --from nic0 --to nci1
 
+going_on() { t_ctl nic0 collective status --json | jq -e '.phase == "running" and .iterations > 0'; }
 # A background job ignores SIGINT unless told otherwise.
 for what in gups barrier; do
     env --default-signal=INT "$PHITWIRE_BIN_DIR/phitwire-bench" "$what" --lab "$LAB" --seconds 60 >"$T_SCRATCH/out" 2>&1 &
     pid=$!
-    sleep 1
+    case $what in
+        gups) under_way nic0 ;;
+        barrier) check "barriers are under way" phw_until 20 going_on ;;
+    esac
     kill -INT "$pid"
     settled "$pid"
     check "$what: Ctrl-C ends it in order (status $SETTLED)" test "$SETTLED" = 130
@@ -82,7 +87,6 @@ done
 bench_case "all(.[]; $clean)" latency --size 8
 
 # One tool at a time; what it has begun ends with it, however it ends.
-going_on() { t_ctl nic0 collective status --json | jq -e '.phase == "running" and .iterations > 0'; }
 bench barrier --lab "$LAB" --seconds 60 >/dev/null 2>&1 &
 runner=$!
 check "barriers go on" phw_until 10 going_on

@@ -61,7 +61,7 @@ for machine in pair aries-pair; do
     LAB=$one
     cable_of
     check "$what: frames of another lab come" phw_until 15 strangers_come
-    rate_case "$what: and it delivers exactly once" 1000 --seconds 2
+    rate_case "$what: and it delivers exactly once" 1000 --seconds 1
     check "$what: and it is up" wait_up "$one"
 
     LAB=$two
@@ -69,14 +69,14 @@ for machine in pair aries-pair; do
     plug "$far" "$far_if"
     check "$what: the other one comes up on the same bridge" wait_up "$two"
     for LAB in "$one" "$two"; do
-        rate_case "$what: ${LAB%_*} delivers exactly once" 1000 --seconds 1
+        rate_case "$what: ${LAB%_*} delivers exactly once" 1000 --seconds 0.3
     done
 
     LAB=$one
     cable_of
     plug "$near" "$near_if"
     check "$what: with another hardware address at one end it is up again" wait_up "$LAB"
-    rate_case "$what: and delivers exactly once" 1000 --seconds 1
+    rate_case "$what: and delivers exactly once" 1000 --seconds 0.3
     for LAB in "$one" "$two"; do
         "$PHW_SCRIPTS/down.sh" --lab "$LAB"
         check "$what: nothing is left of ${LAB%_*}" nothing_left "$LAB"

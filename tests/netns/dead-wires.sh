@@ -155,7 +155,8 @@ for run in "${runs[@]}"; do
     check "$what: nothing was doubled, damaged or out of order" honest "$T_SCRATCH/all.json"
     check "$what: the processes are the same as before" test "$pids" = "$(phw_node_pid "$LAB" nic0; phw_node_pid "$LAB" "$router")"
     check "$what: their logs are short ($(log_of nic0 | wc -l) lines)" test "$(log_of nic0 | wc -l)" -lt 80
-    starts_without "$what"
+    # How a missing interface is opened depends on the kind of link alone, and a raw socket needs its index.
+    if [[ $kind == ethernet ]] || t_long; then starts_without "$what"; fi
     "$PHW_SCRIPTS/down.sh" --lab "$LAB"
     check "$what: nothing is left" nothing_left "$LAB"
 done

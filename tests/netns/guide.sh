@@ -127,7 +127,7 @@ counters() {
     cat "$T_SCRATCH/unlisted"
     test "$(wc -l <"$T_SCRATCH/told")" -ge 100 -a ! -s "$T_SCRATCH/unlisted"
 }
-for topology in quickstart aries-pair t3e-2x2x2; do
+for topology in pair aries-pair t3e-2x2x2; do
     t_up ref "$topology"
     check "every counter of $topology is in the reference" counters
     "$PHW_SCRIPTS/down.sh" --lab "$LAB" >/dev/null 2>&1

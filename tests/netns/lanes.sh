@@ -11,9 +11,7 @@ t_need_namespaces
 t_topology "$T_SCRATCH/paced.toml" paced 'profile="live"' request_timeout_ms=5000 forward_progress_ms=4000
 t_up lanes "$T_SCRATCH/paced.toml"
 router=r1-0 peer=r1-1 port=32
-traffic() {
-    T_RATE_TIMEOUT=60 t_rate "$1" --from nic0 --from nic1 --to nic2 --to nic3 --op put --size 32 --window 256 --seconds "$2"
-}
+across=(--from nic0 --from nic1 --to nic2 --to nic3 --op put --size 32 --window 256)
 
 # port_of NODE FIELD: what NODE says of the sidelink.
 port_of() {
@@ -26,7 +24,7 @@ throughput() {
     local rate second=0 runs
     RATE=0
     for (( runs = 0; runs < 6 && second * 100 <= RATE * 97; runs++ )); do
-        traffic "$T_SCRATCH/$1.json" 3 || true
+        T_RATE_TIMEOUT=60 t_rate "$T_SCRATCH/$1.json" "${across[@]}" --seconds 2 || true
         check "with $1 lanes each message arrives exactly once" exactly_once "$T_SCRATCH/$1.json" 1000
         rate=$(jq '.messages_per_second // 0 | floor' "$T_SCRATCH/$1.json")
         if (( rate > RATE )); then second=$RATE RATE=$rate; elif (( rate > second )); then second=$rate; fi
@@ -35,11 +33,17 @@ throughput() {
 
 # lose_lane LANE LEFT [RATE]: noise until the lane is taken out of use, under traffic that gives the noise something to hit.
 lose_lane() {
+    local runner
+    long_rate "$T_SCRATCH/noise.json" "${across[@]}" &
+    runner=$!
+    under_way nic0 100
     t_ctl "$router" fault lane-noise "$port" "$1" "${3:-1/2000}" >/dev/null
-    traffic "$T_SCRATCH/noise.json" 3 || true
+    check "lane $1 is given up: $router sends on $2" phw_until 20 port_is "$router" tx_lanes "$2"
+    check "and messages flow on" goes_on nic0 100
+    told_to_end "$runner"
     t_ctl "$router" fault lane-noise "$port" "$1" 0 >/dev/null
     check "noise on lane $1 loses no message" exactly_once "$T_SCRATCH/noise.json" 100
-    check "lane $1 is given up: $router sends on $2" port_is "$router" tx_lanes "$2"
+    check "one lane less: $router sends on $2" port_is "$router" tx_lanes "$2"
     check "and $peer receives on $2" port_is "$peer" rx_lanes "$2"
     check "the other direction keeps its lanes" port_is "$router" rx_lanes 3
 }
@@ -55,9 +59,12 @@ lose_lane 2 1 1/10
 throughput 1
 check "one lane gives about 1/3 ($RATE of $full messages per second)" between $(( RATE * 1000 / (full + 1) )) 290 380
 
+long_rate "$T_SCRATCH/none.json" "${across[@]}" &
+runner=$!
+under_way nic0 100
 t_ctl "$router" fault lane-noise "$port" 0 1/1000 >/dev/null
-traffic "$T_SCRATCH/none.json" 4 || true
+check "no lane, no link: $router" phw_until 20 port_is "$router" up false
+check "no lane, no link: $peer" phw_until 5 port_is "$peer" up false
+told_to_end "$runner"
 check "what was on the link that lost its last lane is reported" honest "$T_SCRATCH/none.json"
-check "no lane, no link: $router" port_is "$router" up false
-check "no lane, no link: $peer" port_is "$peer" up false
 check_fails "status.sh says so" "NOT WHOLLY UP" "$PHW_SCRIPTS/status.sh" --lab "$LAB"

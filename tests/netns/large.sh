@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
-# 256 processors with four slices, 288 processes and 1,472 links, where a process may have 1,024 descriptors and no more.
+# 128 processors with four slices, 144 processes and 752 links, where a process may have 512 descriptors and no more; --long
+# doubles all of it.
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces
-ulimit -n 1024
+processors=128 descriptors=512
+! t_long || processors=256 descriptors=1024
+ulimit -n "$descriptors"
 
 topology=$T_SCRATCH/large.toml
-"$PHITWIRE_BIN_DIR/phitwire" topology generate blackwidow --processors 256 --slices 4 >"$topology"
+"$PHITWIRE_BIN_DIR/phitwire" topology generate blackwidow --processors "$processors" --slices 4 >"$topology"
 timed() {
     local begin name=$1
     shift
@@ -15,7 +18,7 @@ timed() {
     printf '# %s: %d ms\n' "$name" $(( $(phw_ms) - begin ))
 }
 t_lab large
-timed "256 processors come up with 1,024 descriptors" "$PHW_SCRIPTS/up.sh" "$topology" --lab "$LAB"
+timed "$processors processors come up with $descriptors descriptors" "$PHW_SCRIPTS/up.sh" "$topology" --lab "$LAB"
 timed "status.sh is content" "$PHW_SCRIPTS/status.sh" --lab "$LAB"
 rate_case "they move messages" 10000 --seconds 1 --window 64
 timed "they go down" "$PHW_SCRIPTS/down.sh" --lab "$LAB"

@@ -5,7 +5,7 @@
 
 t_up loopback quickstart --loopback
 check "status.sh is content" "$PHW_SCRIPTS/status.sh" --lab "$LAB"
-rate_case "messages over loopback ports" 1000 --seconds 2
+rate_case "messages over loopback ports" 1000 --seconds 0.5
 check_fails "impair.sh says that nothing can be impaired there" "loopback" \
     "$PHW_SCRIPTS/impair.sh" --lab "$LAB" all loss 1%
 check_fails "Ethernet links are refused there" "UDP links only" "$PHW_SCRIPTS/up.sh" quickstart --loopback --link ethernet
@@ -20,7 +20,7 @@ if phw_is_machine_root && id nobody >/dev/null 2>&1 \
     chmod -R a+rx "$T_SCRATCH"
     output=$T_SCRATCH/output
     check "quickstart.sh runs without root and without user namespaces" bash -c '
-        runuser -u nobody -- env "PATH=$1:$PATH" XDG_RUNTIME_DIR= HOME=/tmp "$2" --seconds 2 >"$3" 2>&1 \
+        runuser -u nobody -- env "PATH=$1:$PATH" XDG_RUNTIME_DIR= HOME=/tmp "$2" --seconds 1 >"$3" 2>&1 \
             || { cat "$3"; exit 1; }' bash "$T_SCRATCH/bin" "$PHW_SCRIPTS/quickstart.sh" "$output"
     check "it says so" grep -F "over UDP ports on loopback" "$output"
     check "its verdict is clean" grep -E "lost 0 +duplicated 0 +corrupted 0 +misordered 0" "$output"

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Native loss: nftables drops 10 % of the frames on every link at full speed, for both link kinds; nothing is lost.
-# 6 s each; PHITWIRE_LONG=1 makes it 60 s.
+# 2 s each; PHITWIRE_LONG=1 makes it 60 s.
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces
 t_has_nft || skip_all "nftables cannot lose frames here"
 
-seconds=6
+seconds=2
 [[ ${PHITWIRE_LONG:-0} == 0 ]] || seconds=60
 export T_RATE_TIMEOUT=$(( seconds + 60 ))
 for kind in udp ethernet; do
@@ -18,6 +18,6 @@ for kind in udp ethernet; do
     check "$kind: single frames were lost, about 10 % (was $share per mille)" between "$share" 80 120
     check "$kind: packets were resent" bash -c "(( $(field "$T_SCRATCH/rate.json" retransmitted_packets) > 0 ))"
     check "$kind: the links are cleared" t_impair all clear
-    rate_case "$kind: without loss again" 1000 --seconds 1
+    rate_case "$kind: without loss again" 1000 --seconds 0.3
     "$PHW_SCRIPTS/down.sh" --lab "$LAB"
 done

@@ -40,4 +40,4 @@ watcher=''
 check "the watcher of the old one has ended" test "$SETTLED" = 1
 check "and says why" grep -q "is gone" "$T_SCRATCH/watch.err"
 check "the new one has the tables it had" test "$(digests)" = "$before"
-rate_case "and delivers exactly once" 1000 --seconds 1
+rate_case "and delivers exactly once" 1000 --seconds 0.3

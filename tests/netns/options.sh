@@ -19,6 +19,17 @@ looks() {
     esac
 }
 
+# Sizes of frames over both kinds of links and ways of I/O, combined in four labs; --long has a lab for each.
+labs() {
+    if t_long; then
+        printf '%s\n' '--link udp --mtu 576' '--link udp --mtu 9000' '--link udp --mtu 65535' '--link udp --io plain --spin 20' \
+            '--link udp --io uring --spin 100' '--link udp --io uring --spin 0' '--link ethernet --mtu 576' '--link ethernet --mtu 9000'
+    else
+        printf '%s\n' '--link udp --mtu 576 --io plain --spin 20' '--link udp --mtu 65535 --io uring --spin 0' '--link ethernet --mtu 576' \
+            '--link ethernet --mtu 9000 --io uring --spin 100'
+    fi
+}
+
 while read -r options; do
     # shellcheck disable=SC2086  # a list
     t_up "opt${#T_LABS[@]}" r1-4 $options
@@ -33,28 +44,19 @@ while read -r options; do
             fi ;;
     esac
     looked=$(spins)
-    rate_case "up.sh $options" 1000 --seconds 1
+    rate_case "up.sh $options" 1000 --seconds 0.3
     if looks "$options"; then
         check "up.sh $options: processes look before they sleep" test "$(spins)" -gt "$looked"
     else
         check "up.sh $options: no process looks before it sleeps" test "$(spins)" = 0
     fi
     check "up.sh $options: it goes down" "$PHW_SCRIPTS/down.sh" --lab "$LAB"
-done <<'OPTIONS'
---link udp --mtu 576
---link udp --mtu 9000
---link udp --mtu 65535
---link udp --io plain --spin 20
---link udp --io uring --spin 100
---link udp --io uring --spin 0
---link ethernet --mtu 576
---link ethernet --mtu 9000
-OPTIONS
+done < <(labs)
 
 t_up opt_rate r1-4-slices
 for options in '--op get' '--op get --size 32' '--size 1' '--size 32' '--pattern hotspot' '--pattern tornado --window 1'; do
     # shellcheck disable=SC2086  # a list
-    rate_case "phitwire-msgrate $options" 50 --seconds 1 $options
+    rate_case "phitwire-msgrate $options" 50 --seconds 0.3 $options
 done
 rate_case "phitwire-msgrate --from nic0 --to nic3 --count 5000" 5000 --from nic0 --to nic3 --count 5000
 check "--count is kept to" test "$(field "$T_SCRATCH/rate.json" sent)" = 5000
@@ -63,11 +65,11 @@ check "--count is kept to" test "$(field "$T_SCRATCH/rate.json" sent)" = 5000
 refused() {
     local name=$1 pattern=$2 status=0
     shift 2
-    t_rate "$T_SCRATCH/refused.json" --seconds 1 "$@" || status=$?
+    t_rate "$T_SCRATCH/refused.json" --seconds 0.3 "$@" || status=$?
     check "$name" test "$status" = 2
     check "and says so" grep -E -- "$pattern" "$T_SCRATCH/refused.json.err"
 }
 refused "a target that is named twice is refused" "nic1. is named twice" --from nic0 --to nic1 --to nic1
 refused "a source that is named twice is refused" "nic0. is named twice" --from nic0,nic0 --to nic1
 refused "a run in which nobody sends is an error" "nothing was sent" --from nic0 --to nic0
-rate_case "and the lab measures as before" 50 --seconds 1 --from nic0 --to nic1
+rate_case "and the lab measures as before" 50 --seconds 0.3 --from nic0 --to nic1

@@ -12,7 +12,7 @@ done
 
 pids=()
 for LAB in "${labs[@]}"; do
-    t_rate "$T_SCRATCH/$LAB.json" --seconds 3 &
+    t_rate "$T_SCRATCH/$LAB.json" --seconds 1 &
     pids+=($!)
 done
 for i in 0 1 2; do
@@ -25,5 +25,5 @@ check "one lab goes down" "$PHW_SCRIPTS/down.sh" --lab "${labs[1]}"
 check "nothing of it is left" nothing_left "${labs[1]}"
 for LAB in "${labs[0]}" "${labs[2]}"; do
     check "lab ${LAB%_*} is still whole" "$PHW_SCRIPTS/status.sh" --lab "$LAB"
-    rate_case "lab ${LAB%_*} still moves messages" 1000 --seconds 1
+    rate_case "lab ${LAB%_*} still moves messages" 1000 --seconds 0.3
 done

@@ -7,7 +7,7 @@ t_need_namespaces
 output=$T_SCRATCH/output
 ours() { phw_all_netns | grep "^phw-quickstart" || true; }
 before=$(ours)
-check "quickstart.sh succeeds" bash -c '"$1" --seconds 3 >"$2" 2>&1 </dev/null || { cat "$2"; exit 1; }' bash \
+check "quickstart.sh succeeds" bash -c '"$1" --seconds 1 >"$2" 2>&1 </dev/null || { cat "$2"; exit 1; }' bash \
     "$PHW_SCRIPTS/quickstart.sh" "$output"
 check "it loses 1 % of the frames on every link" grep -E "every link loses 1% of its frames" "$output"
 check "it prints a message rate" grep -iE "messages" "$output"

@@ -55,7 +55,7 @@ output=$T_SCRATCH/output
     cd "$1"
     ./up.sh quickstart --lab "$2"
     ./status.sh --lab "$2"
-    "$PHITWIRE_BIN_DIR/phitwire-msgrate" --lab "$2" --seconds 2 --json >/run/rate.json
+    "$PHITWIRE_BIN_DIR/phitwire-msgrate" --lab "$2" --seconds 0.5 --json >/run/rate.json
     jq -c "{acknowledged, lost, duplicated, corrupted, misordered, timed_out}" /run/rate.json
     exit 42' bash "$PHW_SCRIPTS" "$LAB" >"$output" 2>&1 && status=0 || status=$?
 check "a lab runs in a user namespace${as[0]:+, as an ordinary user}" test "$status" = 42

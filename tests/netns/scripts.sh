@@ -105,19 +105,21 @@ check "a run directory may be named as seen from here" bash -c '
 check "and leaves nothing" nothing_left "$LAB"
 
 # Ctrl-C at several moments of up.sh's life. A shell's background job ignores SIGINT unless told otherwise.
-for signal in INT TERM; do
-    for delay in 0.05 0.3 0.8; do
-        t_lab stopped
-        env --default-signal=INT "$up" quickstart --lab "$LAB" 2>/dev/null &
-        pid=$!
-        sleep "$delay"
-        kill "-$signal" "$pid" 2>/dev/null || true
-        status=0
-        wait "$pid" || status=$?
-        # Too late to stop it: then the lab is up, and down.sh must do.
-        (( status != 0 )) || "$down" --lab "$LAB"
-        check "SIG$signal to up.sh after $delay s leaves nothing (status $status)" nothing_left "$LAB"
-    done
+# Both signals run the same EXIT trap.
+moments=('INT 0.05' 'TERM 0.3' 'INT 0.8')
+! t_long || moments=('INT 0.05' 'INT 0.3' 'INT 0.8' 'TERM 0.05' 'TERM 0.3' 'TERM 0.8')
+for moment in "${moments[@]}"; do
+    read -r signal delay <<<"$moment"
+    t_lab stopped
+    env --default-signal=INT "$up" quickstart --lab "$LAB" 2>/dev/null &
+    pid=$!
+    sleep "$delay"
+    kill "-$signal" "$pid" 2>/dev/null || true
+    status=0
+    wait "$pid" || status=$?
+    # Too late to stop it: then the lab is up, and down.sh must do.
+    (( status != 0 )) || "$down" --lab "$LAB"
+    check "SIG$signal to up.sh after $delay s leaves nothing (status $status)" nothing_left "$LAB"
 done
 
 t_lab raced

@@ -32,16 +32,16 @@ spares = 1
 request_timeout_ms = 3000
 TOML
 t_up phwf_t3e "$T_SCRATCH/torus.toml"
-rate_case "between all that are in use: the spare one is left out" 1000 --window 16 --seconds 1
+rate_case "between all that are in use: the spare one is left out" 1000 --window 16 --seconds 0.5
 check_fails "and is no target before it has a number" 'spare one: nobody reaches it' \
-    "$PHITWIRE_BIN_DIR/phitwire-msgrate" --lab "$LAB" --from nic0 --to nic26 --seconds 1
+    "$PHITWIRE_BIN_DIR/phitwire-msgrate" --lab "$LAB" --from nic0 --to nic26 --seconds 0.5
 from=$(among 0 25 2) to=$(among 1 25 2)
 all=(--from "$from" --to "$to" --window 32)
-rate_case "between 25 of 27 processors, with a spare one" 1000 "${all[@]}" --seconds 1
+rate_case "between 25 of 27 processors, with a spare one" 1000 "${all[@]}" --seconds 0.5
 
 # ---- A link ------------------------------------------------------------------------------------
 link=$(link_between r13 r14)
-t_rate "$T_SCRATCH/cut.json" "${all[@]}" --seconds 8 &
+long_rate "$T_SCRATCH/cut.json" "${all[@]}" &
 runner=$!
 under_way nic0
 check "a cable is cut" set_link "$link" down
@@ -50,13 +50,13 @@ check "the network is rerouted" manage reroute
 check "by other tables in some routers, and nobody is cut off" report_is \
     '.status == "done" and (.changed_routers | length) > 0 and (.failed_links | length) == 1 and .disconnected_pairs == 0'
 detail < <(jq -c '{changed: (.changed_routers | length), took_ms}' "$T_SCRATCH/report")
-settled "$runner"
+told_to_end "$runner"
 check "nothing is lost without a word, twice, or wrong" honest "$T_SCRATCH/cut.json"
 detail < <(jq -c '{sent, acknowledged, timed_out, refused}' "$T_SCRATCH/cut.json")
 check "what was kept was sent again" bash -c "(( $(counter_sum '^resent_packets$') == $(counter_sum '^kept_packets$') ))"
 kept=$(counter_sum '^kept_packets$')
-rate_case "ways lead around it" 1000 "${all[@]}" --seconds 1
-rate_case "in order too" 1000 "${all[@]}" --routing ordered --seconds 1
+rate_case "ways lead around it" 1000 "${all[@]}" --seconds 0.5
+rate_case "in order too" 1000 "${all[@]}" --routing ordered --seconds 0.5
 check "and nothing meets the dead link" test "$(counter_sum '^kept_packets$')" = "$kept"
 check "the cable is put in again" set_link "$link" up
 check "all links come up" "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeout 15
@@ -64,15 +64,15 @@ check "the first tables are back" manage reroute
 check "and everything is well" report_is '.status == "done" and .failed_links == []'
 
 # ---- A processor -------------------------------------------------------------------------------
-t_rate "$T_SCRATCH/spare.json" --from nic0,nic1,nic2 --to nic12,nic14,nic5 --window 32 --seconds 6 &
+long_rate "$T_SCRATCH/spare.json" --from nic0,nic1,nic2 --to nic12,nic14,nic5 --window 32 &
 runner=$!
 under_way nic0
 check "a processor's process is killed" "$PHW_SCRIPTS/node.sh" --lab "$LAB" kill nic14
 check "the spare takes its number" manage rename nic14 nic26
 check "it has been told" number_is nic26 14
-settled "$runner"
+told_to_end "$runner"
 check "what the dead one held is reported" honest "$T_SCRATCH/spare.json"
-rate_case "whoever sends to that number reaches the spare" 1000 --from nic0,nic1,nic2 --to nic12,nic26,nic5 --window 32 --seconds 1
+rate_case "whoever sends to that number reaches the spare" 1000 --from nic0,nic1,nic2 --to nic12,nic26,nic5 --window 32 --seconds 0.5
 check "and so do barriers" timeout --foreground -k 5 60 "$PHITWIRE_BIN_DIR/phitwire-bench" barrier --lab "$LAB" --unit 3 --count 100 --nics nic0,nic26,nic5
 check_fails "a processor in use is no spare" "no spare" manage rename nic12 nic5
 check "the dead one is started again" "$PHW_SCRIPTS/node.sh" --lab "$LAB" start nic14
@@ -80,10 +80,10 @@ check "all links come up" "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeo
 check "it gets its number back" manage rename nic14 --back
 check "and has it" number_is nic14 14
 check "the spare has its own" number_is nic26 26
-rate_case "messages reach it again" 1000 --from nic0,nic1,nic2 --to nic12,nic14,nic5 --window 32 --seconds 1
+rate_case "messages reach it again" 1000 --from nic0,nic1,nic2 --to nic12,nic14,nic5 --window 32 --seconds 0.5
 
 # ---- A board -----------------------------------------------------------------------------------
-t_rate "$T_SCRATCH/board.json" "${all[@]}" --seconds 12 &
+long_rate "$T_SCRATCH/board.json" "${all[@]}" &
 runner=$!
 under_way nic0
 check "a board is isolated" manage isolate r13
@@ -94,6 +94,6 @@ check "and started" bash -c '"$1" --lab "$2" start r13 && "$1" --lab "$2" start 
 check "all links come up" "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeout 15
 check "the board is returned" manage return r13
 check "and everything is well" report_is '.failed_routers == [] and .disconnected_pairs == 0'
-settled "$runner"
+told_to_end "$runner"
 check "the others have lost nothing" exactly_once "$T_SCRATCH/board.json"
-rate_case "the board works" 1000 --from nic13,nic0 --to nic25,nic12 --window 32 --seconds 1
+rate_case "the board works" 1000 --from nic13,nic0 --to nic25,nic12 --window 32 --seconds 0.5

@@ -5,14 +5,17 @@
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces
 
-# operations NAME: each between all processors.
+# ways NAME: adaptive packets of eight words and ordered ones between all processors.
+ways() {
+    rate_case "$1: puts of eight words" 1000 --seconds 0.4 --size 64
+    rate_case "$1: ordered puts" 1000 --seconds 0.4 --routing ordered
+}
+# operations NAME: the other operations.
 operations() {
-    rate_case "$1: puts of a word" 1000 --seconds 0.5
-    rate_case "$1: puts of eight words" 1000 --seconds 0.5 --size 64
-    rate_case "$1: gets of a word" 1000 --seconds 0.5 --op get
-    rate_case "$1: gets of eight words" 1000 --seconds 0.5 --op get --size 64
-    rate_case "$1: additions" 1000 --seconds 0.5 --op amo
-    rate_case "$1: ordered puts" 1000 --seconds 0.5 --routing ordered
+    rate_case "$1: puts of a word" 1000 --seconds 0.4
+    rate_case "$1: gets of a word" 1000 --seconds 0.4 --op get
+    rate_case "$1: gets of eight words" 1000 --seconds 0.4 --op get --size 64
+    rate_case "$1: additions" 1000 --seconds 0.4 --op amo
 }
 
 # corrected NAME: packets with a wrong bit arrive as they were sent, and are counted where they were corrected.
@@ -35,43 +38,43 @@ all_arrived() {
         "$1" >/dev/null || { cat -- "$1" "$1.err"; return 1; }
 }
 # load NAME TABLES [--via maintenance ROUTER]: the tables, which are others than those before, go into the lab while it has
-# traffic, which ends when they are loaded and messages still flow.
+# traffic, and messages still flow.
 load() {
-    local name=$1 runner
-    timeout --foreground -k 5 120 "$PHITWIRE_BIN_DIR/phitwire-msgrate" --lab "$LAB" --json --seconds 90 --size 64 \
-        >"$T_SCRATCH/load.json" 2>"$T_SCRATCH/load.json.err" &
-    runner=$!
-    under_way nic0
+    local name=$1
     check "$name: they are loaded under traffic" manage channels "${@:2}"
     check "$name: some were others, and all were read back" report_is '.failed == [] and .forced == null and (.changed | length) > 0'
     detail < <(jq -c '{registers, routers, changed: (.changed | length)}' "$T_SCRATCH/report")
     check "$name: traffic goes on" goes_on nic0
-    check "$name: it is told to end" kill -TERM "$runner"
-    settled "$runner"
-    check "$name: everything has arrived once" all_arrived "$T_SCRATCH/load.json"
 }
 # channels TOPOLOGY: tables of channels are searched for, written down, loaded and replaced while the lab runs.
 channels() {
-    local right=$T_SCRATCH/right.toml other=$T_SCRATCH/other.toml zeros=$T_SCRATCH/zeros.toml
+    local runner right=$T_SCRATCH/right.toml other=$T_SCRATCH/other.toml zeros=$T_SCRATCH/zeros.toml
     local search=("$PHITWIRE_BIN_DIR/phitwire" topology channels "$1")
     check "tables are searched for" "${search[@]}" --output "$right"
     check "and others, by another seed" "${search[@]}" --seed 1 --output "$other"
     sed -E 's/"[01]{8}"/"00000000"/' "$right" >"$zeros"
+    long_rate "$T_SCRATCH/load.json" --size 64 &
+    runner=$!
+    under_way nic0
     load "other tables" "$other"
     load "tables of zeros, by maintenance packets" "$zeros" --via maintenance r0
     check "as a maintenance packet finds" test "$(t_ctl r3 get vc_table.0 --via maintenance r0 --json | jq .value)" = 0
     check_fails "there is no other way than maintenance" 'write .--via maintenance ROUTER' manage channels "$right" --via network r0
     load "the first tables" "$right"
+    told_to_end "$runner"
+    check "everything has arrived once" all_arrived "$T_SCRATCH/load.json"
     check "those are the description's" manage reroute
     check "as a reroute finds too" report_is '.status == "nothing-to-do" and .changed_routers == []'
 }
 
 t_up "torus_udp" t3e-4x2x2-partial --link udp --timeout 60
-operations "4x2x2 and a partial plane over udp"
+ways "4x2x2 and a partial plane over udp"
+! t_long || operations "4x2x2 and a partial plane over udp"
 corrected "4x2x2 and a partial plane over udp"
 channels "$PHW_SCRIPTS/topologies/t3e-4x2x2-partial.toml"
 check "it goes down" "$PHW_SCRIPTS/down.sh" --lab "$LAB"
 
 t_up "torus_ethernet" t3e-2x2x2 --link ethernet --timeout 60
+ways "2x2x2 over ethernet"
 operations "2x2x2 over ethernet"
 check "it goes down" "$PHW_SCRIPTS/down.sh" --lab "$LAB"

@@ -46,6 +46,9 @@ check_fails() {
     fi
 }
 
+# t_long: whether the long half runs, too (tests/run.sh --long): more machines and kinds of links, larger labs, longer runs.
+t_long() { [[ ${PHITWIRE_LONG:-0} != 0 ]]; }
+
 # A lab's name that no other test running now has. Registers it for the end.
 t_lab() {
     LAB=$1_$$

@@ -8,7 +8,7 @@ top() { "$PHITWIRE_BIN_DIR/phitwire" top --lab "$LAB" "$@"; }
 # look FILTER: what jq says of one look.
 look() { top --once --json --interval 300 | jq -e "$1" >/dev/null; }
 
-for topology in t3e-2x2x2 aries-3x4 quickstart; do
+for topology in t3e-2x2x2 aries-pair quickstart; do
     t_up "top" "$topology"
     check "$topology: all nodes answer, and all links are up" look '([.sample.nodes[] | select(.silent)] | length == 0)
         and ([.sample.nodes[].links[].up] | all) and (.rates.links | length > 0)'

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The README's tour, as it stands there: every command of its code blocks is run, in order, each within a minute. Lab names are
-# made unique; what the kernel does not have is a skip with its reason.
+# made unique; what the kernel does not have is a skip with its reason. Without PHITWIRE_LONG=1 long measurements are shortened.
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces
@@ -44,8 +44,21 @@ run_one() {
     esac
 }
 
+# shortened COMMAND: prints it with fewer seconds or seeds where it would take ten seconds or more.
+shortened() {
+    if t_long; then printf '%s\n' "$1"; return; fi
+    case $1 in
+        *--seconds*) printf '%s\n' "$1" ;;
+        phitwire-msgrate*) printf '%s --seconds 0.5\n' "$1" ;;
+        'phitwire-bench latency '*) printf '%s --seconds 0.1\n' "$1" ;;
+        'phitwire soak '*) printf '%s\n' "${1/%..20/..3}" ;;
+        *) printf '%s\n' "$1" ;;
+    esac
+}
+
 while IFS= read -r line; do
-    named=${line//--lab demo/--lab $demo}
+    named=$(shortened "$line")
+    named=${named//--lab demo/--lab $demo}
     named=${named//--lab xc/--lab $xc}
     named=${named//phw-xc-/phw-$xc-}
     case $line in

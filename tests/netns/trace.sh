@@ -50,14 +50,14 @@ one_machine() {
     check "$name: the route of the description arrives" phitwire route --lab "$LAB" "$from" "$to"
     check "$name: registers are listed" bash -c 'grep -q "what it is" <<<"$1"' bash "$(t_ctl "$(routers | head -n 1)" get)"
 
-    t_rate "$T_SCRATCH/rate.json" --seconds 4 &
+    long_rate "$T_SCRATCH/rate.json" &
     runner=$!
     under_way "$from" 500
     for (( try = 0; try < 3; try++ )); do
         ! traced "$busy" "$from" "$to" --op get 2>"$busy.err" || ! whole "$busy" >/dev/null || break
     done
     check "$name: a get is followed among traffic" whole "$busy"
-    settled "$runner"
+    told_to_end "$runner"
     check "$name: and the traffic is counted exactly once" exactly_once "$T_SCRATCH/rate.json" 500
 }
 routers() { phitwire topology plan "$(phw_lab_dir "$LAB")/topology.toml" | awk '$1 == "node" && $3 == "router" { print $2 }'; }
