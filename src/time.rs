@@ -136,7 +136,7 @@ impl Clock {
     }
 
     /// Driver picoseconds of a cycle of `cycle_ps`; `None` when free-running.
-    pub fn cycle_ps(self, cycle_ps: u64) -> Option<u64> {
+    pub(crate) fn cycle_ps(self, cycle_ps: u64) -> Option<u64> {
         (self != Self::FreeRunning).then(|| cycle_ps * self.dilation())
     }
 

@@ -38,13 +38,13 @@ impl<E: LinkControlBlock> Links<E> {
 
     /// The link of `port`, if it has one.
     #[inline]
-    pub fn get(&self, port: usize) -> Option<&LinkPort<E>> {
+    pub(crate) fn get(&self, port: usize) -> Option<&LinkPort<E>> {
         self.ports.get(port)?.as_deref()
     }
 
     /// The link of `port`, if it has one.
     #[inline]
-    pub fn get_mut(&mut self, port: usize) -> Option<&mut LinkPort<E>> {
+    pub(crate) fn get_mut(&mut self, port: usize) -> Option<&mut LinkPort<E>> {
         self.ports.get_mut(port)?.as_deref_mut()
     }
 

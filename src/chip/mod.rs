@@ -17,8 +17,7 @@ pub mod testing;
 mod trace;
 
 pub use abilities::{CoreOutlooks, CoreRegisters, CoreRemoteRegisters, CoreRerouting};
-pub use chip_core::ChipCore;
-pub use chip_core::calls_of_the_core;
+pub use chip_core::{ChipCore, calls_of_the_core};
 pub use grain::Grain;
 pub use links::Links;
 pub use node::{Chip, ChipConfig};

@@ -13,7 +13,7 @@ pub struct Units {
 
 impl Units {
     /// The units of a link that counts only packets.
-    pub const PACKETS: Self = Self {
+    pub(crate) const PACKETS: Self = Self {
         credits: "packets",
         unacknowledged: "packets",
         conserved: "packets",

@@ -60,10 +60,3 @@ pub trait LinkEnd: LinkControlBlock<Input: Send> + LinkView + Send + 'static {
             .ok_or(DeviceError::NoSuchFault { port, link })
     }
 }
-
-impl EndAccount {
-    /// The account of a link end.
-    pub fn of(link: &dyn LinkView) -> Self {
-        link.account()
-    }
-}

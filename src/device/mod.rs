@@ -259,7 +259,7 @@ impl dyn Device {
     }
 
     /// The machine's own type, mutable.
-    pub fn downcast_mut<T: Any>(&mut self) -> Option<&mut T> {
+    pub(crate) fn downcast_mut<T: Any>(&mut self) -> Option<&mut T> {
         (self as &mut dyn Any).downcast_mut()
     }
 

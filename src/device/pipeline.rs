@@ -12,7 +12,7 @@ use crate::link::{LinkPort, ReceiveBuffer};
 use crate::node::PortId;
 
 /// A name from a machine, or from a deserialised report.
-pub type Name = Cow<'static, str>;
+pub(crate) type Name = Cow<'static, str>;
 
 /// Contents of a device by pipeline stage.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

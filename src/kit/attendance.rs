@@ -34,13 +34,13 @@ impl Attendance {
 
     /// The attended time at the last look.
     #[inline]
-    pub const fn now(&self) -> Time {
+    pub(crate) const fn now(&self) -> Time {
         Time::from_ps(self.clock.attended())
     }
 
     /// The clock time at which attended time reaches `attended`, if the process runs until then.
     #[inline]
-    pub fn clock_time(&self, attended: Time) -> Time {
+    pub(crate) fn clock_time(&self, attended: Time) -> Time {
         attended + Duration::from_ps(self.clock.absent())
     }
 
@@ -63,14 +63,14 @@ pub(crate) struct Grace {
 
 impl Grace {
     /// The process stood still for `span` until `now`. The total extension is at most `most`.
-    pub fn stood_still(&mut self, now: Time, span: Duration, most: Duration) {
+    pub(crate) fn stood_still(&mut self, now: Time, span: Duration, most: Duration) {
         self.span = (self.span + span).min(most);
         self.woken = now;
     }
 
     /// Extension of a wait that began at `since`.
     #[inline]
-    pub fn of(&self, since: Time) -> Duration {
+    pub(crate) fn of(&self, since: Time) -> Duration {
         if since <= self.woken {
             self.span
         } else {
@@ -80,13 +80,13 @@ impl Grace {
 
     /// Extension of a wait for others that are not yet known to run.
     #[inline]
-    pub fn span(&self) -> Duration {
+    pub(crate) fn span(&self) -> Duration {
         self.span
     }
 
     /// Others are known to run. If `settled` has passed since the process woke, the extension ends.
     #[inline]
-    pub fn end(&mut self, now: Time, settled: Duration) {
+    pub(crate) fn end(&mut self, now: Time, settled: Duration) {
         if self.span != Duration::ZERO && self.woken + settled <= now {
             self.span = Duration::ZERO;
         }
@@ -105,7 +105,7 @@ pub(crate) struct Standstills {
 }
 
 impl Standstills {
-    pub fn add(&mut self, now: Time, span: Duration) {
+    pub(crate) fn add(&mut self, now: Time, span: Duration) {
         if self.all.len() == MOST_KEPT {
             // The two oldest are merged: a span that began between them is overestimated.
             let (_, oldest) = self.all.remove(0);
@@ -116,7 +116,7 @@ impl Standstills {
 
     /// Clock time between two attended times.
     #[inline]
-    pub fn span(&self, earlier: Time, later: Time) -> Duration {
+    pub(crate) fn span(&self, earlier: Time, later: Time) -> Duration {
         let attended = later.since(earlier);
         match self.all.last() {
             Some((last, _)) if *last >= earlier => attended + self.within(earlier, later),

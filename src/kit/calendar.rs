@@ -1,7 +1,7 @@
 //! What is due in the next few cycles.
 
 /// Most cycles ahead that an item can be entered.
-pub const MAX_AHEAD_CYCLES: u64 = 15;
+pub(crate) const MAX_AHEAD_CYCLES: u64 = 15;
 const SLOTS: usize = MAX_AHEAD_CYCLES as usize + 1;
 
 /// Items by the cycle at which they are due, up to 15 cycles ahead.

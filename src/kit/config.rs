@@ -25,4 +25,5 @@ macro_rules! setters {
     };
 }
 
-pub use {getters, setters};
+pub use getters;
+pub use setters;

@@ -10,7 +10,7 @@ const PLACES: usize = 64;
 ///
 /// Setting one costs at most six comparisons, one per level.
 #[derive(Clone, Debug)]
-pub struct Deadlines {
+pub(crate) struct Deadlines {
     /// The root is at 1, the children of `n` at `2 n` and `2 n + 1`, and the deadlines at the end.
     nodes: Box<[Time; 2 * PLACES]>,
 }
@@ -30,7 +30,7 @@ impl Deadlines {
     /// # Panics
     /// If `number` is 64 or more.
     #[inline]
-    pub fn set(&mut self, number: usize, at: Time) {
+    pub(crate) fn set(&mut self, number: usize, at: Time) {
         assert!(number < PLACES, "there are {PLACES} deadlines");
         let mut node = PLACES + number;
         self.nodes[node] = at;
@@ -46,13 +46,13 @@ impl Deadlines {
 
     /// The earliest deadline; [`Time::NEVER`] if none is set.
     #[inline]
-    pub fn earliest(&self) -> Time {
+    pub(crate) fn earliest(&self) -> Time {
         self.nodes[1]
     }
 
     /// The deadlines at or before `now`, one bit per number.
     #[inline]
-    pub fn due(&self, now: Time) -> u64 {
+    pub(crate) fn due(&self, now: Time) -> u64 {
         let mut due = u64::from(self.earliest() <= now);
         let mut width = 2;
         while due != 0 && width <= PLACES {

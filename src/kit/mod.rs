@@ -2,15 +2,15 @@
 //! cycles](cycles). Nothing here knows a machine.
 
 pub mod arbiter;
-pub mod attendance;
+pub(crate) mod attendance;
 mod below;
-mod bits;
-pub mod calendar;
+pub mod bits;
+pub(crate) mod calendar;
 pub mod config;
 pub mod copy;
 pub mod counters;
 pub mod cycles;
-pub mod deadlines;
+pub(crate) mod deadlines;
 mod digest;
 pub mod events;
 pub(crate) mod forward_progress;
@@ -24,9 +24,8 @@ pub(crate) use attendance::{Grace, Standstills};
 pub use below::below;
 pub use bits::bits;
 pub use calendar::Calendar;
-pub use deadlines::Deadlines;
-pub use digest::Digest;
-pub use digest::digest_of_name;
+pub(crate) use deadlines::Deadlines;
+pub use digest::{Digest, digest_of_name};
 pub use events::Events;
 pub use forward_progress::ForwardProgress;
 pub use pipe::{Next, Pipe, Room};

@@ -27,12 +27,12 @@ pub struct Common {
     pub state: LinkState,
     pub handshake: Handshake,
     /// Training frames go out until a frame arrives on the right lanes.
-    pub asks_for_lanes: bool,
+    pub(crate) asks_for_lanes: bool,
     /// We asked for the peer's pattern to inspect the lanes. Unsolicited patterns prove nothing:
     /// they may be replays from when a lane was noisy.
-    pub doubts_lanes: bool,
+    pub(crate) doubts_lanes: bool,
     /// Transmit lanes at the start of the session.
-    pub session_lanes: u8,
+    pub(crate) session_lanes: u8,
     /// The last change of the transmit lanes: when, and the count of acknowledged packets above
     /// which the peer is known to receive on them.
     conceded: Option<(Time, u64)>,
@@ -80,7 +80,7 @@ impl Common {
     }
 
     /// The next event, oldest first.
-    pub fn poll_event(&mut self) -> Option<LinkEvent> {
+    pub(crate) fn poll_event(&mut self) -> Option<LinkEvent> {
         self.events.pop()
     }
 
@@ -101,7 +101,7 @@ impl Common {
 
     /// Whether a data frame is for this end of this link; counts the drop if not.
     #[inline]
-    pub fn is_ours(&mut self, header: &FrameHeader) -> bool {
+    pub(crate) fn is_ours(&mut self, header: &FrameHeader) -> bool {
         let counters = &mut self.counters;
         if header.fabric != self.config.fabric {
             counters.drop_wrong_fabric += 1;
@@ -116,7 +116,7 @@ impl Common {
     }
 
     /// Starts a session in which this end transmits on `lanes`.
-    pub fn begin_session(&mut self, lanes: u8, now: Time) {
+    pub(crate) fn begin_session(&mut self, lanes: u8, now: Time) {
         self.asks_for_lanes = false;
         self.doubts_lanes = false;
         self.bad_words = 0;
@@ -132,33 +132,38 @@ impl Common {
     }
 
     /// Records a change of the transmit lanes while `open` packets are unacknowledged.
-    pub fn concede_lanes(&mut self, open: u64, now: Time) {
+    pub(crate) fn concede_lanes(&mut self, open: u64, now: Time) {
         // One more packet may be partly sent.
         self.conceded = Some((now, self.counters.tx_acked_packets + open + 1));
     }
 
     /// Whether a request for more lanes than we use may be valid: we gave some up, and nothing sent
     /// since then was acknowledged. Rate-limited, since it may still be stale.
-    pub fn may_regain_lanes(&self, now: Time) -> bool {
+    pub(crate) fn may_regain_lanes(&self, now: Time) -> bool {
         self.conceded.is_some_and(|(at, proved)| {
             self.counters.tx_acked_packets <= proved
                 && at + self.profile.max_training_interval <= now
         })
     }
 
-    pub fn ask_for_lanes(&mut self, now: Time) {
+    pub(crate) fn ask_for_lanes(&mut self, now: Time) {
         self.asks_for_lanes = true;
         self.handshake.ask(now);
     }
 
     /// A frame arrived on the right lanes.
-    pub fn lanes_are_right(&mut self) {
+    pub(crate) fn lanes_are_right(&mut self) {
         self.asks_for_lanes = false;
         self.handshake.rest();
     }
 
     /// Writes the training frame that is due now, if any, into `buf`.
-    pub fn emit_training(&mut self, rx_lanes: u8, now: Time, buf: &mut [u8]) -> Option<usize> {
+    pub(crate) fn emit_training(
+        &mut self,
+        rx_lanes: u8,
+        now: Time,
+        buf: &mut [u8],
+    ) -> Option<usize> {
         let training = self
             .handshake
             .frame(&self.config, self.state, rx_lanes, now)?;

@@ -12,7 +12,7 @@ pub use crate::time::Clock as LinkClock;
 use crate::time::Duration;
 
 /// Longest node name, in bytes, that a training frame holds.
-pub const MAX_NODE_NAME_BYTES: usize = 32;
+pub(crate) const MAX_NODE_NAME_BYTES: usize = 32;
 /// Most credits that cumulative 20-bit counts keep apart.
 pub(crate) const MAX_CREDIT_PHITS: u32 = 1 << 18;
 /// Most packets in flight. A frame more than a window behind is stale, not a repeat.

@@ -14,8 +14,10 @@ mod netem;
 mod normal;
 
 pub use lane_noise::LaneNoise;
-pub use late_copies::{LateCopies, LateCopyCounters, Lateness, MAX_HELD_COPIES};
-pub use netem::{Chance, Delay, Distribution, Loss, Netem, NetemError, Probability, Rate};
+pub use late_copies::LateCopyCounters;
+pub(crate) use late_copies::{LateCopies, Lateness};
+pub(crate) use netem::{Chance, Delay, Distribution, Loss};
+pub use netem::{Netem, NetemError, Probability, Rate};
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -27,21 +29,21 @@ use crate::time::{Duration, Time};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ImpairCounters {
     /// Frames given to [`Impairment::send`].
-    pub offered: u64,
+    pub(crate) offered: u64,
     /// Copies made.
     pub duplicated: u64,
     /// Frames lost by the loss model.
     pub lost: u64,
     /// Frames dropped because `limit` frames were held.
-    pub over_limit: u64,
+    pub(crate) over_limit: u64,
     /// Frames with one bit flipped.
     pub corrupted: u64,
     /// Frames sent ahead of delayed ones.
     pub reordered: u64,
     /// Frames dropped by [`Impairment::clear`].
-    pub cleared: u64,
+    pub(crate) cleared: u64,
     /// Frames returned by [`Impairment::poll`].
-    pub delivered: u64,
+    pub(crate) delivered: u64,
 }
 
 /// A sequence of draws, each correlated with the one before.
@@ -139,18 +141,13 @@ impl Impairment {
         }
     }
 
-    /// The configured impairment.
-    pub const fn netem(&self) -> &Netem {
-        &self.netem
-    }
-
     /// Counters so far.
-    pub const fn counters(&self) -> &ImpairCounters {
+    pub(crate) const fn counters(&self) -> &ImpairCounters {
         &self.counters
     }
 
     /// Frames held now, at most the limit.
-    pub fn held(&self) -> usize {
+    pub(crate) fn held(&self) -> usize {
         self.front.len() + self.delayed.len()
     }
 
@@ -202,14 +199,14 @@ impl Impairment {
     }
 
     /// Drops every frame held (a cable pulled out).
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.counters.cleared += self.held() as u64;
         self.front.clear();
         self.delayed.clear();
     }
 
     /// Returns a buffer for reuse.
-    pub fn recycle(&mut self, buffer: Vec<u8>) {
+    pub(crate) fn recycle(&mut self, buffer: Vec<u8>) {
         if self.spare.len() < SPARE_BUFFERS {
             self.spare.push(buffer);
         }

@@ -49,7 +49,7 @@ pub struct LaneWatch {
     /// Oldest first.
     rejected: Vec<Rejected>,
     /// Lanes were charged, or may have been lost, since the flag was last cleared.
-    pub charged: bool,
+    pub(crate) charged: bool,
 }
 
 impl LaneWatch {
@@ -83,7 +83,7 @@ impl LaneWatch {
 
     /// Receive lanes, by the sender's numbers.
     #[inline]
-    pub fn active(&self) -> u8 {
+    pub(crate) fn active(&self) -> u8 {
         self.active
     }
 
@@ -139,7 +139,12 @@ impl LaneWatch {
     /// Inspects a training pattern that came through `cable`. Lanes with errors are too noisy for
     /// packets and are charged with the `frames` unreadable since the last pattern. Returns the
     /// lanes charged.
-    pub fn inspect(&mut self, pattern: &TrainingPattern, cable: &Permutation, frames: u32) -> u8 {
+    pub(crate) fn inspect(
+        &mut self,
+        pattern: &TrainingPattern,
+        cable: &Permutation,
+        frames: u32,
+    ) -> u8 {
         let mut charged = 0;
         let found = read_lanes(pattern);
         for (physical, lane) in cable.order().into_iter().enumerate() {
@@ -173,7 +178,7 @@ impl LaneWatch {
 
     /// Nothing can be read any more: puts every lane with errors in the last pattern above the
     /// threshold. Returns false if there is none, or if lanes are never given up.
-    pub fn condemn(&mut self) -> bool {
+    pub(crate) fn condemn(&mut self) -> bool {
         let noisy = self.wrong & self.active;
         if self.threshold == 0 || noisy == 0 {
             return false;
@@ -188,7 +193,7 @@ impl LaneWatch {
     /// a frame on others predates that decision or is forged. Only at the start of a session may
     /// the ends differ, and only by what this end announced before it lost the peer again.
     #[inline]
-    pub fn may_come_on(&self, lanes: u8) -> bool {
+    pub(crate) fn may_come_on(&self, lanes: u8) -> bool {
         // The peer applies our announcements one after another: fewer lanes may be left than in any
         // set announced.
         let is_left = |told: &u8| self.told & 1 << told != 0 && told & self.active == lanes;
@@ -198,7 +203,7 @@ impl LaneWatch {
 
     /// Whether a frame on `lanes`, which [`Self::may_come_on`] excludes now, may be a late one that
     /// this session's peer sent before a lane was given up.
-    pub fn may_be_old(&self, lanes: u8) -> bool {
+    pub(crate) fn may_be_old(&self, lanes: u8) -> bool {
         lanes & !self.first == 0 && lanes & self.active == self.active
     }
 
@@ -213,7 +218,7 @@ impl LaneWatch {
     }
 
     /// Gives up the worst lane that is lost or above the threshold, if any; returns it.
-    pub fn decommission(&mut self) -> Option<u8> {
+    pub(crate) fn decommission(&mut self) -> Option<u8> {
         let beyond = |lane: &u8| {
             let index = usize::from(*lane);
             let too_noisy = self.threshold != 0 && self.retries[index] > self.threshold;

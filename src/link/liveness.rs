@@ -80,7 +80,7 @@ fn part(of: Duration, parts: u64) -> Duration {
 }
 
 impl Liveness {
-    pub fn new(profile: &LinkProfile, now: Time) -> Self {
+    pub(crate) fn new(profile: &LinkProfile, now: Time) -> Self {
         Self {
             silence: profile.silence,
             give_up: profile.give_up,
@@ -103,21 +103,21 @@ impl Liveness {
         }
     }
 
-    pub fn last_accepted(&self) -> Option<Time> {
+    pub(crate) fn last_accepted(&self) -> Option<Time> {
         self.last_accepted
     }
 
-    pub fn is_silent(&self) -> bool {
+    pub(crate) fn is_silent(&self) -> bool {
         self.silent
     }
 
     /// Whether a stall was found: the peer is heard but acknowledges nothing.
-    pub fn is_stalled(&self) -> bool {
+    pub(crate) fn is_stalled(&self) -> bool {
         self.moveless.is_some()
     }
 
     /// A session begins or ends.
-    pub fn restart(&mut self, now: Time) {
+    pub(crate) fn restart(&mut self, now: Time) {
         self.heard = now;
         self.owed_since = Time::NEVER;
         self.asked = None;
@@ -133,7 +133,7 @@ impl Liveness {
     /// A frame of this session was accepted; the peer has owed something since `owed_since`.
     /// Returns the length of a reported silence that this frame ends.
     #[inline]
-    pub fn accepted(&mut self, now: Time, owed_since: Time) -> Option<Duration> {
+    pub(crate) fn accepted(&mut self, now: Time, owed_since: Time) -> Option<Duration> {
         let before = core::mem::replace(&mut self.heard, now);
         self.last_accepted = Some(now);
         if let Some(patience) = self.give_up {
@@ -184,7 +184,7 @@ impl Liveness {
     }
 
     /// See [`LinkControlBlock::stood_still`](super::LinkControlBlock::stood_still).
-    pub fn stood_still(&mut self, now: Time, span: Duration) {
+    pub(crate) fn stood_still(&mut self, now: Time, span: Duration) {
         if let Some(patience) = self.give_up {
             self.grace.stood_still(now, span, patience.times(GRACE));
         }
@@ -194,7 +194,7 @@ impl Liveness {
     /// if the peer was heard long enough, else after as long without hearing it. A peer that wakes
     /// from a standstill is heard before it acknowledges what waited there.
     #[inline]
-    pub fn gives_up_at(&self, since: Time) -> Time {
+    pub(crate) fn gives_up_at(&self, since: Time) -> Time {
         match self.give_up {
             Some(patience) if since != Time::NEVER => {
                 if self.was_heard_after(since, patience) {
@@ -209,7 +209,7 @@ impl Liveness {
 
     /// A session ends because the peer has acknowledged nothing since `since`. Returns whether the
     /// peer was heard.
-    pub fn gave_up(&mut self, since: Time, now: Time) -> bool {
+    pub(crate) fn gave_up(&mut self, since: Time, now: Time) -> bool {
         let heard = self
             .give_up
             .is_some_and(|patience| self.was_heard_after(since, patience));
@@ -221,14 +221,14 @@ impl Liveness {
 
     /// Something was acknowledged. Returns whether that ends a stall.
     #[inline]
-    pub fn acknowledged(&mut self) -> bool {
+    pub(crate) fn acknowledged(&mut self) -> bool {
         self.moveless.take().is_some()
     }
 
     /// When to look for a stall since `since`: after half the patience, and again after as much,
     /// since an end that stood still has not yet read what the peer sent.
     #[inline]
-    pub fn stall_deadline(&self, since: Time) -> Time {
+    pub(crate) fn stall_deadline(&self, since: Time) -> Time {
         let Some(silence) = self.silence else {
             return Time::NEVER;
         };
@@ -248,7 +248,7 @@ impl Liveness {
     }
 
     /// Looks for a stall since `since`. Returns whether to report it now.
-    pub fn look_for_stall(&mut self, since: Time, now: Time) -> bool {
+    pub(crate) fn look_for_stall(&mut self, since: Time, now: Time) -> bool {
         if self.stall_deadline(since) > now {
             return false;
         }
@@ -271,7 +271,7 @@ impl Liveness {
     /// After an accepted frame: the number, if any, that was requested again and is still missing.
     /// A peer that believes it acknowledged never resends it.
     #[inline]
-    pub fn missing(&mut self, number: Option<u64>, now: Time) {
+    pub(crate) fn missing(&mut self, number: Option<u64>, now: Time) {
         match (number, self.stalled) {
             (None, None) => {}
             (None, Some(_)) => self.stalled = None,
@@ -282,7 +282,7 @@ impl Liveness {
 
     /// Takes over the measured round trip. A packet acknowledged since the last answer is better
     /// evidence than that answer, which may have waited for a cable.
-    pub fn measured(&mut self, round_trip: Seen) {
+    pub(crate) fn measured(&mut self, round_trip: Seen) {
         if round_trip.samples != self.round_trip.samples {
             self.answered = Duration::ZERO;
         }
@@ -290,7 +290,7 @@ impl Liveness {
     }
 
     /// An unusable frame arrived that may be the peer's.
-    pub fn unusable(&mut self, now: Time, round_trip: Seen) {
+    pub(crate) fn unusable(&mut self, now: Time, round_trip: Seen) {
         let Some(heal) = self.heal else { return };
         self.measured(round_trip);
         self.unusable = Some(self.row(self.unusable, heal, now));
@@ -300,7 +300,7 @@ impl Liveness {
     /// peers too, even while their process is stopped: they prove nothing for as long as a packet
     /// may be missing. An end whose own position ran ahead takes everything for old and needs a way
     /// out.
-    pub fn stale(&mut self, now: Time, round_trip: Seen) {
+    pub(crate) fn stale(&mut self, now: Time, round_trip: Seen) {
         let Some(heal) = self.heal else { return };
         self.measured(round_trip);
         self.stale = Some(self.row(self.stale, heal, now));
@@ -400,7 +400,7 @@ impl Liveness {
 
     /// The next deadline of an active link.
     #[inline]
-    pub fn deadline(&self) -> Time {
+    pub(crate) fn deadline(&self) -> Time {
         self.question()
             .min(self.silence_is_due())
             .min(self.heal_is_due())
@@ -409,7 +409,7 @@ impl Liveness {
     }
 
     /// The next action due at `now` on an active link. Call until `None`.
-    pub fn expire(&mut self, now: Time) -> Option<Due> {
+    pub(crate) fn expire(&mut self, now: Time) -> Option<Due> {
         if let Some(heal) = self.heal
             && let Some(row) = self.unusable
             && self.heal_is_due() <= now

@@ -147,7 +147,7 @@ impl<E: LinkControlBlock> LinkPort<E> {
 
     /// See [`LinkControlBlock::take_more`].
     #[inline]
-    pub fn take_more(&mut self, now: Time) {
+    pub(crate) fn take_more(&mut self, now: Time) {
         self.end.take_more(now, &mut self.input);
     }
 
@@ -171,7 +171,7 @@ impl<E: LinkControlBlock> LinkPort<E> {
     /// Calls `tell` with the changes of each virtual channel of the receive buffer since the last
     /// call. An owner that inspects the buffer need not call it.
     #[inline]
-    pub fn take_changes(&mut self, tell: impl FnMut(usize, Change)) {
+    pub(crate) fn take_changes(&mut self, tell: impl FnMut(usize, Change)) {
         self.input.take_changes(tell);
     }
 

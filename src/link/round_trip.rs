@@ -6,9 +6,9 @@ use crate::time::Duration;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Seen {
     /// The smoothed round trip; zero before the first measurement.
-    pub smoothed: Duration,
+    pub(crate) smoothed: Duration,
     /// Measurements so far.
-    pub samples: u64,
+    pub(crate) samples: u64,
 }
 
 /// Round-trip estimate after Jacobson ("Congestion Avoidance and Control", 1988), with the timeouts
@@ -58,12 +58,12 @@ impl RoundTrip {
     }
 
     /// The smoothed round trip, once measured.
-    pub fn smoothed(&self) -> Option<Duration> {
+    pub(crate) fn smoothed(&self) -> Option<Duration> {
         (self.smoothed_ps != 0).then(|| Duration::from_ps(self.smoothed_ps))
     }
 
     /// What was measured so far.
-    pub fn seen(&self) -> Seen {
+    pub(crate) fn seen(&self) -> Seen {
         Seen {
             smoothed: Duration::from_ps(self.smoothed_ps),
             samples: self.samples,
@@ -99,14 +99,14 @@ impl RoundTrip {
 
     /// Timeout of the `try_number`-th probe of a peer that owes only credits: its silence says
     /// nothing about the round trip.
-    pub fn credit_timeout(&self, try_number: u32) -> Duration {
+    pub(crate) fn credit_timeout(&self, try_number: u32) -> Duration {
         let base = self.base();
         base.times(1 << try_number.min(32)).min(self.most.max(base))
     }
 
     /// Time after which to probe the peer: two round trips, at least a quarter of the shortest
     /// timeout, at most the timeout.
-    pub fn probe_timeout(&self) -> Duration {
+    pub(crate) fn probe_timeout(&self) -> Duration {
         let patience = Duration::from_ps(self.smoothed_ps.saturating_mul(2));
         patience
             .max(Duration::from_ps(self.least.as_ps() / 4))

@@ -25,7 +25,7 @@ pub struct Offer {
     /// Lanes that the peer receives on.
     pub lanes: u8,
     /// The peer has heard this incarnation of this end: its lanes are settled.
-    pub heard: bool,
+    pub(crate) heard: bool,
 }
 
 /// What this end offers in its training frames.
@@ -52,7 +52,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    pub fn message(&self) -> &str {
+    pub(crate) fn message(&self) -> &str {
         let (Self::End(text) | Self::Fabric(text) | Self::Link(text) | Self::Peer(text)) = self;
         text
     }
@@ -78,11 +78,11 @@ struct Answer {
 /// the *next* epoch, and only a live peer answers to that. Then this end restarts too.
 #[derive(Debug)]
 pub struct Handshake {
-    pub epoch: u32,
+    pub(crate) epoch: u32,
     terms: Terms,
     /// Epoch of the peer, 0 while unknown.
-    pub peer_epoch: u32,
-    pub offer: Option<Offer>,
+    pub(crate) peer_epoch: u32,
+    pub(crate) offer: Option<Offer>,
     /// How the cable permutes and inverts the lanes on their way here.
     pub cable: Permutation,
     /// Lanes found, by the sender's numbers.
@@ -91,7 +91,7 @@ pub struct Handshake {
     pub told: u8,
     frames_heard: u8,
     /// The last refusal, so that it is reported once.
-    pub complaint: Option<String>,
+    pub(crate) complaint: Option<String>,
     interval: Duration,
     shortest: Duration,
     longest: Duration,
@@ -104,7 +104,7 @@ pub struct Handshake {
 }
 
 impl Handshake {
-    pub fn new(epoch: u32, terms: Terms, profile: &LinkProfile, now: Time) -> Self {
+    pub(crate) fn new(epoch: u32, terms: Terms, profile: &LinkProfile, now: Time) -> Self {
         Self {
             epoch,
             terms,
@@ -127,17 +127,17 @@ impl Handshake {
     }
 
     /// The terms that this end offers.
-    pub fn terms(&self) -> &Terms {
+    pub(crate) fn terms(&self) -> &Terms {
         &self.terms
     }
 
     /// The epoch after the next restart.
-    pub fn next_epoch(&self) -> u32 {
+    pub(crate) fn next_epoch(&self) -> u32 {
         self.epoch.wrapping_add(1).max(1)
     }
 
     /// Restarts under the next epoch.
-    pub fn restart(&mut self, now: Time) {
+    pub(crate) fn restart(&mut self, now: Time) {
         self.epoch = self.next_epoch();
         self.peer_epoch = 0;
         self.offer = None;
@@ -151,13 +151,13 @@ impl Handshake {
     }
 
     /// The link is up or down: sends only answers from now on.
-    pub fn rest(&mut self) {
+    pub(crate) fn rest(&mut self) {
         self.due = Time::NEVER;
         self.interval = self.shortest;
     }
 
     /// Sends training frames at growing intervals until [`Self::rest`].
-    pub fn ask(&mut self, now: Time) {
+    pub(crate) fn ask(&mut self, now: Time) {
         if self.due == Time::NEVER {
             self.interval = self.shortest;
             self.due = now.max(self.not_before);
@@ -165,12 +165,12 @@ impl Handshake {
     }
 
     /// Sends a training frame to the peer of this session; `heard` false asks for one in return.
-    pub fn answer(&mut self, heard: bool) {
+    pub(crate) fn answer(&mut self, heard: bool) {
         self.answer_to(self.peer_epoch, heard);
     }
 
     /// Sends a training frame to the peer's incarnation `rx_epoch`, even if that is unknown.
-    pub fn answer_to(&mut self, rx_epoch: u32, heard: bool) {
+    pub(crate) fn answer_to(&mut self, rx_epoch: u32, heard: bool) {
         self.answer = Some(Answer {
             tx_epoch: self.epoch,
             rx_epoch,
@@ -180,7 +180,7 @@ impl Handshake {
     }
 
     /// Checks whether the end with epoch `candidate` is alive.
-    pub fn challenge(&mut self, candidate: u32) {
+    pub(crate) fn challenge(&mut self, candidate: u32) {
         let (tx_epoch, rx_epoch) = (self.next_epoch(), candidate);
         self.answer = Some(Answer {
             tx_epoch,
@@ -191,7 +191,7 @@ impl Handshake {
     }
 
     /// Accepts a frame of the peer while training.
-    pub fn accept(&mut self, training: &Training) {
+    pub(crate) fn accept(&mut self, training: &Training) {
         if training.header.tx_epoch != self.peer_epoch {
             self.frames_heard = 0;
             self.lanes = 0;
@@ -221,24 +221,24 @@ impl Handshake {
     }
 
     /// Whether the peer's frames are accepted and the lanes settled.
-    pub fn heard(&self) -> bool {
+    pub(crate) fn heard(&self) -> bool {
         self.offer.is_some() && self.lanes_settled()
     }
 
     /// Whether both ends have accepted each other's frames, as far as this end knows.
-    pub fn agreed(&self) -> bool {
+    pub(crate) fn agreed(&self) -> bool {
         self.heard() && self.offer.as_ref().is_some_and(|offer| offer.heard)
     }
 
     /// Whether a training frame is due.
     #[inline]
-    pub fn is_due(&self, now: Time) -> bool {
+    pub(crate) fn is_due(&self, now: Time) -> bool {
         self.due <= now || (self.answer.is_some() && self.may_answer(now))
     }
 
     /// When a training frame is due.
     #[inline]
-    pub fn deadline(&self) -> Time {
+    pub(crate) fn deadline(&self) -> Time {
         match self.answer {
             Some(_) if self.answers_left == 0 => self.due.min(self.refilled + self.shortest),
             Some(_) => self.refilled,
@@ -279,7 +279,7 @@ impl Handshake {
     }
 
     /// The training frame that is due now, if any.
-    pub fn frame(
+    pub(crate) fn frame(
         &mut self,
         config: &LinkConfig,
         state: LinkState,

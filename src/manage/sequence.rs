@@ -28,18 +28,18 @@ pub enum ReroutePhase {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RerouteTimes {
     /// After which a node that is not done yet is asked again, and one that has not answered.
-    pub ask_again: Duration,
+    pub(crate) ask_again: Duration,
     /// For sources to become quiet. Of network interfaces: What a dead link has swallowed they know
     /// only after their own time-out for requests; there is no need to wait for that, since every
     /// set of tables keeps to the same order of channels: what is still under way cannot block, at
     /// worst it is discarded.
-    pub quiesce: Duration,
+    pub(crate) quiesce: Duration,
     /// For routers to become empty.
-    pub drain: Duration,
+    pub(crate) drain: Duration,
     /// For routers to load their registers.
-    pub install: Duration,
+    pub(crate) install: Duration,
     /// For network interfaces to go on.
-    pub release: Duration,
+    pub(crate) release: Duration,
 }
 
 impl Default for RerouteTimes {
@@ -92,7 +92,8 @@ pub struct RerouteReport {
 
 impl RerouteReport {
     /// Whether every changed router has its registers.
-    pub fn is_installed(&self) -> bool {
+    #[cfg(test)]
+    pub(crate) fn is_installed(&self) -> bool {
         let late = self.late.contains_key(&ReroutePhase::Install);
         !late
             && !self.abandoned
@@ -125,6 +126,12 @@ pub struct Reroute {
 }
 
 impl Reroute {
+    /// Nodes that the phase still waits for.
+    #[cfg(test)]
+    pub(crate) fn waiting_for(&self) -> impl ExactSizeIterator<Item = NodeRef> + '_ {
+        self.pending.keys().copied()
+    }
+
     /// Begins to reroute: `sources` are stopped, `routers` (living ones) drained, `changed` of them
     /// get new registers. If nothing has changed, nothing is done. Sources are the network
     /// interfaces, or the routers where these hold back what their network interfaces have to send.
@@ -156,11 +163,6 @@ impl Reroute {
     /// What is being done.
     pub fn phase(&self) -> ReroutePhase {
         self.phase
-    }
-
-    /// Nodes that the phase still waits for.
-    pub fn waiting_for(&self) -> impl ExactSizeIterator<Item = NodeRef> + '_ {
-        self.pending.keys().copied()
     }
 
     /// What has come of it, complete in [`ReroutePhase::Done`].

@@ -78,7 +78,7 @@ impl<'t> Lines<'t> {
     }
 
     /// End of the line that begins at `start`.
-    fn end(&self, start: usize) -> usize {
+    pub fn end(&self, start: usize) -> usize {
         self.text[start..]
             .find('\n')
             .map_or(self.text.len(), |length| start + length)

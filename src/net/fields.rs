@@ -31,7 +31,7 @@ pub struct Section<'r, 't> {
 
 impl<'r, 't> Section<'r, 't> {
     /// A table that stands at `span`, of which none has been read; `what` it is called in messages.
-    pub fn new(table: &'r DeTable<'t>, span: Range<usize>, what: &'static str) -> Self {
+    pub(crate) fn new(table: &'r DeTable<'t>, span: Range<usize>, what: &'static str) -> Self {
         Self {
             table,
             span,
@@ -67,7 +67,7 @@ impl<'r, 't> Section<'r, 't> {
 
 impl Fields {
     /// An error of the TOML.
-    pub fn syntax(&mut self, error: &toml::de::Error) {
+    pub(crate) fn syntax(&mut self, error: &toml::de::Error) {
         let message = error.message().lines().collect::<Vec<_>>().join(" ");
         let kind = if message.starts_with("duplicate key") {
             K::DuplicateName

@@ -13,10 +13,10 @@ pub const MAX_MISTAKES: usize = 50;
 pub const MAX_CHIPS: usize = 1 << 16;
 
 /// Real nanoseconds per emulated one at most, of a paced clock.
-pub const MAX_DILATION: u32 = 1_000_000_000;
+pub(crate) const MAX_DILATION: u32 = 1_000_000_000;
 
 /// Bytes up to which all mistakes of the syntax are collected; of a longer text, the first.
-pub const MAX_RECOVERED_BYTES: usize = 1 << 18;
+pub(crate) const MAX_RECOVERED_BYTES: usize = 1 << 18;
 
 /// How far packets are followed through the registers of a network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub enum Effort {
 }
 
 /// Steps of a bounded check: looks at a packet in a router, and ports that it may go on by.
-pub const MAX_STEPS: u64 = 150_000_000;
+pub(crate) const MAX_STEPS: u64 = 150_000_000;
 
 impl Effort {
     /// Steps that may be taken.

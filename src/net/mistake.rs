@@ -130,7 +130,7 @@ pub struct Mistake {
     /// What it is about, and a word to put there.
     pub place: Place,
     /// A word for the place.
-    pub label: String,
+    pub(crate) label: String,
     /// Another place that has to do with it, such as the first use of a port.
     pub other: Option<(Place, String)>,
     /// How to put it right.
@@ -211,7 +211,7 @@ impl Mistakes {
     }
 
     /// Whether others are counted only.
-    pub const fn is_full(&self) -> bool {
+    pub(crate) const fn is_full(&self) -> bool {
         self.kept.len() >= MAX_MISTAKES
     }
 
@@ -231,7 +231,7 @@ impl Mistakes {
     }
 
     /// Adds those that another search has found.
-    pub fn append(&mut self, other: Self) {
+    pub(crate) fn append(&mut self, other: Self) {
         self.extend(other.kept);
         self.more += other.more;
     }
@@ -300,7 +300,7 @@ pub struct Problems {
 
 impl Problems {
     /// The mistakes of a text, in its order; `span_of` says where each place is.
-    pub fn new(
+    pub(crate) fn new(
         file: &str,
         text: &str,
         mistakes: Mistakes,

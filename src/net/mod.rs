@@ -41,10 +41,12 @@ pub use graph::Graph;
 pub use graph::of_graph;
 pub use index::{Joined, PortIndex};
 pub use journey::{Followed, Hop, Peers, Sightings, Way};
-pub use limits::{Effort, MAX_CHIPS, MAX_DESCRIPTION_BYTES, MAX_DILATION, MAX_MISTAKES, MAX_STEPS};
+pub(crate) use limits::MAX_DILATION;
+pub use limits::{Effort, MAX_CHIPS, MAX_DESCRIPTION_BYTES, MAX_MISTAKES};
 pub use mistake::{Mistake, MistakeKind, Mistakes, Place, Problems};
 pub use model::{Clock, End, Link, MAX_METRES, MAX_NAME_BYTES, NodeRef, Profile, ends_of};
-pub use network::{Family, Generated, Network, Read, Same, generate, read};
+pub(crate) use network::generate;
+pub use network::{Family, Generated, Network, Read, Same, read};
 pub use plan::{LinkAddresses, PlanError, Runtime, link_config};
 pub use ports::{PortSet, PortSetError};
 #[cfg(any(test, feature = "testing"))]

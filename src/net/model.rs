@@ -116,7 +116,8 @@ pub enum Profile {
 
 impl Profile {
     /// All of them, by the words of descriptions.
-    pub const ALL: [(&'static str, Self); 2] = [("live", Self::Live), ("paper", Self::Paper)];
+    pub(crate) const ALL: [(&'static str, Self); 2] =
+        [("live", Self::Live), ("paper", Self::Paper)];
 
     /// Its word in descriptions.
     pub const fn name(self) -> &'static str {

@@ -235,7 +235,7 @@ impl Family {
 ///
 /// # Errors
 /// Why there is no such network.
-pub fn generate(families: &[Family], name: &str) -> Option<Generated> {
+pub(crate) fn generate(families: &[Family], name: &str) -> Option<Generated> {
     families.iter().find_map(|family| (family.generate)(name))
 }
 

@@ -9,9 +9,9 @@ use super::limits::{MAX_DESCRIPTION_BYTES, MAX_RECOVERED_BYTES};
 use super::mistake::{Mistake, MistakeKind as K, Mistakes, Place, Problems};
 
 /// A description as TOML, and what is wrong with its syntax.
-pub struct Parsed<'t> {
-    pub table: Spanned<DeTable<'t>>,
-    pub errors: Vec<Error>,
+pub(crate) struct Parsed<'t> {
+    pub(crate) table: Spanned<DeTable<'t>>,
+    pub(crate) errors: Vec<Error>,
 }
 
 /// Reads `text`. All errors of the syntax are found in texts of usual size, the first of others:
@@ -19,7 +19,7 @@ pub struct Parsed<'t> {
 ///
 /// # Errors
 /// A text that is too large.
-pub fn parse<'t>(file: &str, text: &'t str) -> Result<Parsed<'t>, Problems> {
+pub(crate) fn parse<'t>(file: &str, text: &'t str) -> Result<Parsed<'t>, Problems> {
     if text.len() > MAX_DESCRIPTION_BYTES {
         return Err(too_large(file));
     }
@@ -43,7 +43,7 @@ pub fn parse<'t>(file: &str, text: &'t str) -> Result<Parsed<'t>, Problems> {
 ///
 /// # Errors
 /// More bytes than a description may have, or bytes that are no UTF-8; at the first of these.
-pub fn text<'t>(file: &str, bytes: &'t [u8]) -> Result<&'t str, Problems> {
+pub(crate) fn text<'t>(file: &str, bytes: &'t [u8]) -> Result<&'t str, Problems> {
     if bytes.len() > MAX_DESCRIPTION_BYTES {
         return Err(too_large(file));
     }
@@ -79,7 +79,7 @@ fn problem(file: &str, text: &str, mistake: Mistake) -> Problems {
 }
 
 /// The bytes of a mistake before anything but the text is known.
-pub fn span_in_text(place: &Place) -> Range<usize> {
+pub(crate) fn span_in_text(place: &Place) -> Range<usize> {
     match place {
         Place::Text(span) => span.clone(),
         _ => 0..0,

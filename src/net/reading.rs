@@ -50,15 +50,6 @@ pub struct Described<N> {
     pub topology: N,
     /// Whether all packets were followed to their ends: see [`Effort`].
     pub followed: bool,
-    spans: Spans,
-}
-
-impl<N> Described<N> {
-    /// Bytes of the description that speak of `place`; those of the network's name, or of another
-    /// part that stands for it, for a part that has none of its own.
-    pub fn span(&self, place: &Place) -> Range<usize> {
-        self.spans.of(place)
-    }
 }
 
 /// Where the parts of a network stand in its text.
@@ -125,11 +116,7 @@ pub(super) fn read_parsed<N: Describe>(
             fields.mistakes.append(topology.judge_part());
         }
         if fields.mistakes.is_empty() {
-            return Ok(Described {
-                topology,
-                followed,
-                spans,
-            });
+            return Ok(Described { topology, followed });
         }
     }
     Err(Problems::new(file, text, fields.mistakes, |place| {

@@ -19,7 +19,7 @@ pub fn is_unseen(letter: char) -> bool {
 }
 
 /// Adds a letter, or its number if it could not be seen.
-pub fn push(into: &mut String, letter: char) {
+pub(crate) fn push(into: &mut String, letter: char) {
     match letter {
         '\t' => into.push_str("\\t"),
         '\n' => into.push_str("\\n"),

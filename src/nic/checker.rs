@@ -78,13 +78,13 @@ pub enum Purpose {
 /// What a source tells a target before a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Announcement {
-    pub run: u64,
-    pub nonce: u32,
+    pub(crate) run: u64,
+    pub(crate) nonce: u32,
     pub op: Operation,
     /// Whether messages to one address arrive in their order.
-    pub ordered: bool,
+    pub(crate) ordered: bool,
     pub size: u32,
-    pub addresses: u16,
+    pub(crate) addresses: u16,
     /// First address; a multiple of [`STRIDE`].
     pub base: u64,
 }

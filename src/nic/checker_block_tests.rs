@@ -102,7 +102,9 @@ fn a_block_that_another_has_followed_already_is_not_judged() {
 fn damaged_lines_and_those_of_other_runs_begin_no_block() {
     let mut bench = Bench::new(256);
     bench.lines(0, &WHOLE);
-    let mut line = Stamp::of_run(9, 9, SOURCE, TARGET).lines(BASE, 5).next_line();
+    let mut line = Stamp::of_run(9, 9, SOURCE, TARGET)
+        .lines(BASE, 5)
+        .next_line();
     bench.checker.line(SOURCE, BASE, &line, &bench.memory);
     line = bench.stamp.lines(BASE, 5).next_line();
     line[63] ^= 1;

@@ -124,7 +124,7 @@ impl LatencyCounts {
     }
 
     /// Adds the counts of `other`.
-    pub fn merge(&mut self, other: &Self) {
+    pub(crate) fn merge(&mut self, other: &Self) {
         let mut merged = Vec::with_capacity(self.buckets.len() + other.buckets.len());
         let (mut a, mut b) = (
             self.buckets.iter().copied().peekable(),

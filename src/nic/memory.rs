@@ -72,11 +72,11 @@ pub struct Unreachable;
 #[error("access to {len} bytes at {address:#x} leaves a memory of {size} bytes")]
 pub struct OutOfRange {
     /// First byte of the access.
-    pub address: u64,
+    pub(crate) address: u64,
     /// Bytes asked for.
-    pub len: usize,
+    pub(crate) len: usize,
     /// Bytes the memory has.
-    pub size: u64,
+    pub(crate) size: u64,
 }
 
 /// A sparse memory of a fixed size in bytes; pages of 64 KiB appear when first written.
@@ -88,6 +88,12 @@ pub struct Memory {
 }
 
 impl Memory {
+    /// Bytes of pages that hold something.
+    #[cfg(test)]
+    pub(crate) fn resident(&self) -> u64 {
+        self.pages.iter().flatten().count() as u64 * PAGE_BYTES as u64
+    }
+
     /// A memory of `size` bytes, all zero.
     ///
     /// # Panics
@@ -271,11 +277,6 @@ impl Memory {
     /// Size in bytes.
     pub const fn size(&self) -> u64 {
         self.size
-    }
-
-    /// Bytes of pages that hold something.
-    pub fn resident(&self) -> u64 {
-        self.pages.iter().flatten().count() as u64 * PAGE_BYTES as u64
     }
 
     #[inline]

@@ -32,27 +32,25 @@ pub use barrier::{BarrierReport, BarrierSpec, BarrierSpecError};
 pub use checker::ANNOUNCE_ADDRESS;
 pub use collective::{
     Collective, CollectiveReport, CollectiveSpec, CollectiveSpecError, DEFAULT_PATIENCE, ENGINES,
-    MAX_BRANCHING, MAX_PARTICIPANTS, Number, Operand, Reduce, UnknownCollective,
+    MAX_BRANCHING, Number, Operand, Reduce, UnknownCollective,
 };
 pub use datagrams::{DatagramCounters, DatagramError, Datagrams, MOST_DATAGRAM_BYTES, NoRoom};
 pub use destinations::Destinations;
 pub use latency::LatencyCounts;
-pub use memory::{
-    MAX_MEMORY_BYTES, MAX_WINDOWS, Memory, OWN_AT, OutOfRange, OwnMemory, Unreachable,
-    WINDOW_BYTES, Window,
-};
+pub(crate) use memory::MAX_MEMORY_BYTES;
+pub use memory::{MAX_WINDOWS, Memory, OutOfRange, OwnMemory, Unreachable, Window};
 pub use periods::Incarnation;
 pub use probes::{
-    MAX_PROBES, PROBE_ADDRESS, Probe, ProbeEnd, ProbeError, ProbeOutcome, ProbeSpec, Probes,
+    Probe, ProbeEnd, ProbeError, ProbeLog, ProbeOutcome, ProbeSpec, Probes, is_probed,
+    probed_address,
 };
-pub use probes::{ProbeLog, is_probed, probed_address};
 pub use puts::{PutEnd, PutError, RemotePuts};
 pub use traffic_issuer::{Answered, Block, Issuer, Message, RunRequest};
 pub use traffic_pattern::TrafficPattern;
 pub(crate) use traffic_pattern::{Groups, Mapping};
-pub use traffic_report::{MAX_NAMED, RunPhase, TrafficReport};
-pub use traffic_spec::NUMBERED_BYTES;
+pub use traffic_report::{RunPhase, TrafficReport};
+pub(crate) use traffic_spec::MAX_SIZE;
 pub use traffic_spec::{
-    Abilities, Gaps, MAX_ADDRESSES, MAX_BLOCK_SIZE, MAX_RATE, MAX_RUN, MAX_SIZE, MAX_WINDOW,
+    Abilities, Gaps, MAX_ADDRESSES, MAX_BLOCK_SIZE, MAX_RATE, MAX_RUN, MAX_WINDOW, NUMBERED_BYTES,
     Operation, SpecError, TrafficSpec, Ways,
 };

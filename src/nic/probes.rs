@@ -13,11 +13,11 @@ use crate::time::Time;
 
 /// Where puts of probes go, where a machine tells them by their address: as many bytes as below
 /// `PROBE_BYTES` from there on, which no memory has.
-pub const PROBE_ADDRESS: u64 = 3 << 45;
+pub(crate) const PROBE_ADDRESS: u64 = 3 << 45;
 /// Bytes of the addresses of such puts: of all that machines route by.
 const PROBE_BYTES: u64 = 1 << 21;
 /// Probes of one network interface whose ends are remembered.
-pub const MAX_PROBES: usize = 64;
+pub(crate) const MAX_PROBES: usize = 64;
 
 /// Whether a put to that address is a probe's.
 #[inline]
@@ -76,7 +76,7 @@ pub enum ProbeOutcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProbeEnd {
     /// Which.
-    pub number: u64,
+    pub(crate) number: u64,
     /// When it was sent.
     pub posted_ps: u64,
     /// When its answer was seen, or nobody waited any more.

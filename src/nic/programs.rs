@@ -287,7 +287,7 @@ impl Programs {
 
     /// Changes a word of registered memory in one step, as its program sees it, and answers what it
     /// was; `None` if that may not be.
-    pub fn update(&mut self, address: u64, change: &dyn Fn(u64) -> u64) -> Option<u64> {
+    pub(crate) fn update(&mut self, address: u64, change: &dyn Fn(u64) -> u64) -> Option<u64> {
         let (index, offset) = self.place(address, 8, |access| access.atomic)?;
         let slot = self.slots[index].as_mut()?;
         let is_aligned = offset.is_multiple_of(8);

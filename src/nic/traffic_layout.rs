@@ -16,16 +16,16 @@ const FEWEST_BLOCKS: u64 = 8;
 /// theirs must not overlap; at their source they use the uppermost quarter.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layout {
-    pub addresses: u16,
-    pub stride: u64,
+    pub(crate) addresses: u16,
+    pub(crate) stride: u64,
     /// First address at a target.
-    pub base: u64,
+    pub(crate) base: u64,
     /// First address of the blocks at the source.
-    pub local: u64,
+    pub(crate) local: u64,
 }
 
 impl Layout {
-    pub fn new(
+    pub(crate) fn new(
         spec: &TrafficSpec,
         own: u16,
         targets: usize,

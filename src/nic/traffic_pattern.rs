@@ -129,7 +129,7 @@ impl TrafficPattern {
     ];
 
     /// The pattern's name, without its parameters.
-    pub const fn name(&self) -> &'static str {
+    pub(crate) const fn name(&self) -> &'static str {
         match self {
             Self::Uniform => "uniform",
             Self::Neighbour => "neighbour",

@@ -100,7 +100,7 @@ pub struct TrafficReport {
 }
 
 /// Targets of a kind that a report names.
-pub const MAX_NAMED: usize = 64;
+pub(crate) const MAX_NAMED: usize = 64;
 
 impl TrafficReport {
     /// Counts a target that did not answer the announcement of the run.

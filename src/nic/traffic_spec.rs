@@ -17,7 +17,7 @@ pub const MAX_RATE: u64 = 1_000_000_000;
 pub const MAX_ADDRESSES: u16 = 4096;
 
 /// Largest payload of a message that is one packet, of any network interface, in bytes.
-pub const MAX_SIZE: u32 = 64;
+pub(crate) const MAX_SIZE: u32 = 64;
 /// Largest payload of a message that is a block transfer, in bytes.
 pub const MAX_BLOCK_SIZE: u32 = 16 << 20;
 /// Bytes that a message must have to carry its own number: where order is not kept, all do.
@@ -88,7 +88,7 @@ impl Ways {
     ];
 
     /// Whether messages of one source to one cache line of a target arrive in order.
-    pub const fn keeps_order(self) -> bool {
+    pub(crate) const fn keeps_order(self) -> bool {
         matches!(
             self,
             Self::Ordered | Self::OrderedNonMinimal | Self::MinHash | Self::NminHash
@@ -349,7 +349,7 @@ impl TrafficSpec {
     ///
     /// # Errors
     /// The first thing found wrong.
-    pub fn validate(&self, abilities: Abilities) -> Result<(), SpecError> {
+    pub(crate) fn validate(&self, abilities: Abilities) -> Result<(), SpecError> {
         if self.run == 0 {
             return Err(SpecError::ZeroRun);
         }

@@ -23,35 +23,35 @@ pub(crate) enum State {
 /// One target of the run.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
-    pub processor: u16,
-    pub stamp: Stamp,
-    pub state: State,
+    pub(crate) processor: u16,
+    pub(crate) stamp: Stamp,
+    pub(crate) state: State,
     /// How often the run may still be announced to it.
-    pub repeats: u8,
+    pub(crate) repeats: u8,
     /// When it was last announced to it.
-    pub announced: Time,
+    pub(crate) announced: Time,
     /// The address to use next, as an index.
-    pub turn: u16,
+    pub(crate) turn: u16,
     /// The number of the next message, per address.
-    pub sequences: Box<[u32]>,
+    pub(crate) sequences: Box<[u32]>,
     /// Of additions: what they have fetched, by address.
-    pub fetched: Turns,
+    pub(crate) fetched: Turns,
     /// Of blocks: addresses that one is on its way to, or may be for ever, see
     /// [`TrafficSpec::follows_unknown`].
-    pub busy: Box<[bool]>,
+    pub(crate) busy: Box<[bool]>,
     /// Of these, addresses that none goes to any more.
-    pub given_up: usize,
+    pub(crate) given_up: usize,
     /// Its answers that were zeros, until it is known whose fault that is.
-    pub blank: u64,
+    pub(crate) blank: u64,
     /// How often the question about that was damaged.
-    pub damaged_questions: u8,
+    pub(crate) damaged_questions: u8,
 }
 
 impl Target {
     /// One that has not heard of the run. `announced` is how often it may be announced to it;
     /// additions remember what they `fetched` from so many addresses, blocks which of so many are
     /// `busy`.
-    pub fn new(
+    pub(crate) fn new(
         (processor, stamp): (u16, Stamp),
         announced: u8,
         addresses: usize,
@@ -75,14 +75,20 @@ impl Target {
 
     /// Whether messages can still go to it, now or later.
     #[inline]
-    pub fn is_usable(&self) -> bool {
+    pub(crate) fn is_usable(&self) -> bool {
         self.busy.is_empty() || self.given_up < self.busy.len()
     }
 }
 
 impl Layout {
     /// The next block to address number `turn` of `target`, which is the `index`th.
-    pub fn block(&self, index: usize, turn: u16, target: &Target, spec: &TrafficSpec) -> Block {
+    pub(crate) fn block(
+        &self,
+        index: usize,
+        turn: u16,
+        target: &Target,
+        spec: &TrafficSpec,
+    ) -> Block {
         let slot = index as u64 * u64::from(self.addresses) + u64::from(turn);
         Block {
             is_get: spec.op == Operation::Get,

@@ -10,7 +10,7 @@ const PERIOD_BITS: u32 = 6;
 const MOST_SLOT_BITS: u32 = 16;
 
 /// Most requests that may be outstanding where a name has so many bits, 5 at least.
-pub const fn most_outstanding(name_bits: u32) -> u32 {
+pub(crate) const fn most_outstanding(name_bits: u32) -> u32 {
     assert!(LEAST_PERIOD_BITS < name_bits && name_bits <= u64::BITS);
     let slot_bits = name_bits - LEAST_PERIOD_BITS;
     1 << if slot_bits < MOST_SLOT_BITS {

@@ -6,7 +6,7 @@ use super::*;
 use crate::link::testing::rig::{A, B, config};
 use crate::link::{LaneRate, LinkProfile, LinkStandard};
 use crate::nic::{Abilities, RunPhase, TrafficSpec, Ways};
-pub use crate::packets::link::tests::{Rig, Sample};
+pub(crate) use crate::packets::link::tests::{Rig, Sample};
 use crate::packets::{Packet, TransferPacket};
 use crate::sim::{Fabric, LinkSpec, NodeId};
 

@@ -5,7 +5,7 @@ use core::fmt::Debug;
 use phitwire_framing::carrier::frame::FrameKind;
 
 /// Virtual channels of a link at most.
-pub const MAX_VCS: usize = 8;
+pub(crate) const MAX_VCS: usize = 8;
 /// Bytes of a frame of Ethernet, without the headers of UDP.
 pub(super) const MAX_FRAME_BYTES: usize = 1_472;
 

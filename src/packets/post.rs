@@ -47,13 +47,13 @@ pub struct Completion {
     /// What [`post`](super::TransferNic::post) answered.
     pub name: u64,
     /// What was asked.
-    pub kind: Kind,
+    pub(crate) kind: Kind,
     /// Where.
-    pub address: u64,
+    pub(crate) address: u64,
     /// When it was posted.
-    pub posted: Time,
+    pub(crate) posted: Time,
     /// When its answer was seen, or its time-out.
-    pub completed: Time,
+    pub(crate) completed: Time,
     /// How it ended.
     pub outcome: Outcome,
 }

@@ -17,12 +17,12 @@ pub(super) struct Responder {
     number: u16,
     abilities: Abilities,
     has_messages: bool,
-    pub memory: Memory,
-    pub programs: Programs,
-    pub queues: MessageQueues,
+    pub(crate) memory: Memory,
+    pub(crate) programs: Programs,
+    pub(crate) queues: MessageQueues,
     /// Words behind [`REGISTERS`].
-    pub registers: Vec<u64>,
-    pub checker: Checker,
+    pub(crate) registers: Vec<u64>,
+    pub(crate) checker: Checker,
 }
 
 impl Responder {

@@ -32,12 +32,12 @@ pub(super) enum Asker {
 /// A request that waits for its answer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pending {
-    pub posted: Time,
-    pub asker: Asker,
-    pub kind: Kind,
-    pub address: u64,
+    pub(crate) posted: Time,
+    pub(crate) asker: Asker,
+    pub(crate) kind: Kind,
+    pub(crate) address: u64,
     /// Bytes that its answer brings if all is well.
-    pub answer_bytes: u8,
+    pub(crate) answer_bytes: u8,
 }
 
 impl Entry for Pending {
@@ -57,16 +57,16 @@ impl Pending {
 /// A network interface, apart from those whom it asks for.
 #[derive(Debug)]
 pub(super) struct Side<E: TransferEnd> {
-    pub counters: TransferNicCounters,
-    pub config: TransferNicConfig<()>,
-    pub now: Time,
-    pub link: LinkPort<E>,
+    pub(crate) counters: TransferNicCounters,
+    pub(crate) config: TransferNicConfig<()>,
+    pub(crate) now: Time,
+    pub(crate) link: LinkPort<E>,
     names: Names,
-    pub pending: Slab<Pending>,
-    pub answers: VecDeque<Transfer>,
-    pub responder: Responder,
+    pub(crate) pending: Slab<Pending>,
+    pub(crate) answers: VecDeque<Transfer>,
+    pub(crate) responder: Responder,
     /// Whether the requests of the run that is going on keep their order.
-    pub ordered: bool,
+    pub(crate) ordered: bool,
 }
 
 impl<E: TransferEnd> Side<E> {

@@ -32,9 +32,9 @@ pub enum Kind {
 }
 
 /// Bytes of a message to a queue.
-pub const MESSAGE_BYTES: usize = 64;
+pub(crate) const MESSAGE_BYTES: usize = 64;
 /// Bytes of a word, which is what atomic operations act on. Words have their lowest bits first.
-pub const WORD_BYTES: usize = size_of::<u64>();
+pub(crate) const WORD_BYTES: usize = size_of::<u64>();
 
 impl Kind {
     /// All of them, by their codes.
@@ -57,7 +57,7 @@ impl Kind {
     }
 
     /// Of an atomic operation, the words that it carries.
-    pub const fn operands(self) -> Option<usize> {
+    pub(crate) const fn operands(self) -> Option<usize> {
         match self {
             Self::Increment => Some(0),
             Self::Add => Some(1),
@@ -67,7 +67,7 @@ impl Kind {
     }
 
     /// Bytes that the answer to such a request of `len` bytes carries if all is well.
-    pub const fn answer_bytes(self, len: u8) -> u8 {
+    pub(crate) const fn answer_bytes(self, len: u8) -> u8 {
         match self {
             Self::Get => len,
             _ if self.operands().is_some() => WORD_BYTES as u8,
@@ -115,7 +115,7 @@ impl Transfer {
     }
 
     /// What it carries.
-    pub fn data(&self) -> &[u8] {
+    pub(crate) fn data(&self) -> &[u8] {
         &self.data[..usize::from(self.len).min(MAX_DATA)]
     }
 
@@ -156,7 +156,7 @@ impl Transfer {
 
     /// The answer to it from where it went, which carries nothing yet.
     #[must_use]
-    pub fn answer(&self, kind: Kind) -> Self {
+    pub(crate) fn answer(&self, kind: Kind) -> Self {
         Self {
             from: self.to,
             name: self.name,

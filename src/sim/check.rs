@@ -6,7 +6,7 @@
 use thiserror::Error;
 
 use super::fabric::{Direction, LinkId, NodeId};
-pub use crate::device::EndAccount;
+pub(crate) use crate::device::EndAccount;
 use crate::device::NodeAccount;
 use crate::nic::TrafficReport;
 use crate::nic::{BarrierReport, CollectiveReport};
@@ -123,7 +123,7 @@ impl Violation {
 /// Checks one direction of a link at rest. `whole_history` says that the counters of both ends
 /// began together: then everything taken is conserved too, unless a link that went down gave some
 /// of it up.
-pub fn check_direction(
+pub(crate) fn check_direction(
     link: LinkId,
     direction: Direction,
     sender: &EndAccount,
@@ -214,7 +214,7 @@ impl Allowance {
 ///
 /// # Errors
 /// What is wrong with it.
-pub fn check_messages(report: &TrafficReport, allow: Allowance) -> Result<(), Violation> {
+pub(crate) fn check_messages(report: &TrafficReport, allow: Allowance) -> Result<(), Violation> {
     let check = |all: &[(u64, &str)]| {
         let wrong = all.iter().find(|(count, _)| *count > 0);
         wrong.map_or(Ok(()), |(count, what)| {
@@ -284,7 +284,7 @@ pub fn check_barriers(report: &BarrierReport, nothing_happened: bool) -> Result<
 ///
 /// # Errors
 /// What is wrong with it.
-pub fn check_collectives(
+pub(crate) fn check_collectives(
     report: &CollectiveReport,
     iterations: u64,
     allow: Allowance,

@@ -60,9 +60,9 @@ impl Default for LinkSpec {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FabricEvent<E> {
     /// When.
-    pub at: Time,
+    pub(crate) at: Time,
     /// Which node.
-    pub node: NodeId,
+    pub(crate) node: NodeId,
     /// What.
     pub event: E,
 }
@@ -268,7 +268,7 @@ impl<N: Node> Fabric<N> {
 
     /// From now on `tap` is told of every frame that a node sends through one of its ports, before
     /// anything happens to it.
-    pub fn set_tap(&mut self, tap: NodeTap) {
+    pub(crate) fn set_tap(&mut self, tap: NodeTap) {
         self.tap = Some(tap);
     }
 
@@ -277,7 +277,7 @@ impl<N: Node> Fabric<N> {
     ///
     /// # Panics
     /// If there is no such node, or the new one has another number of ports.
-    pub fn replace(&mut self, id: NodeId, node: N) -> N {
+    pub(crate) fn replace(&mut self, id: NodeId, node: N) -> N {
         let slot = &mut self.slots[id.0 as usize];
         assert_eq!(
             slot.wires.len(),
@@ -344,18 +344,9 @@ impl<N: Node> Fabric<N> {
         self.events.pop_front()
     }
 
-    /// Events dropped because nobody fetched them.
-    pub const fn events_lost(&self) -> u64 {
-        self.events_lost
-    }
-
-    /// How often a node has run: the work done, in calls of [`Node::advance`].
-    pub const fn runs(&self) -> u64 {
-        self.runs
-    }
-
     /// Frames on the way, on all wires.
-    pub fn in_flight(&self) -> usize {
+    #[cfg(test)]
+    pub(crate) fn in_flight(&self) -> usize {
         self.joints.iter().map(|joint| joint.wire.in_flight()).sum()
     }
 
@@ -378,7 +369,7 @@ impl<N: Node> Fabric<N> {
     }
 
     /// When something happens next.
-    pub fn next_event_time(&mut self) -> Option<Time> {
+    pub(crate) fn next_event_time(&mut self) -> Option<Time> {
         while let Some(Reverse((at, what))) = self.queue.peek().copied() {
             let alarm = match what {
                 Due::Wire(index) => &mut self.joints[index as usize].alarm,

@@ -32,6 +32,6 @@ mod world;
 pub use fabric::{
     ConnectError, Direction, Fabric, FabricEvent, LinkId, LinkSpec, NodeId, NodeTap, SentFrame,
 };
-pub use trace::TraceHash;
+pub(crate) use trace::TraceHash;
 pub use wire::{Wire, WireCounters};
 pub use world::{BarrierError, World, WorldError};

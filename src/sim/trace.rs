@@ -26,7 +26,7 @@ impl TraceHash {
 
     /// Adds bytes and their number.
     #[inline]
-    pub fn add_bytes(&mut self, bytes: &[u8]) {
+    pub(crate) fn add_bytes(&mut self, bytes: &[u8]) {
         let (words, rest) = bytes.as_chunks::<8>();
         for word in words {
             self.add(u64::from_le_bytes(*word));
@@ -38,7 +38,7 @@ impl TraceHash {
     }
 
     /// The hash of everything added so far.
-    pub const fn value(self) -> u64 {
+    pub(crate) const fn value(self) -> u64 {
         self.0
     }
 }

@@ -10,19 +10,19 @@ use crate::time::{Duration, Time};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WireCounters {
     /// Frames put on the wire.
-    pub sent: u64,
+    pub(crate) sent: u64,
     /// Bytes put on the wire.
-    pub sent_bytes: u64,
+    pub(crate) sent_bytes: u64,
     /// Frames delivered to the other end.
-    pub delivered: u64,
+    pub(crate) delivered: u64,
     /// Frames lost because the wire was cut, on the way or when they were sent.
     pub lost_in_cut: u64,
     /// Copies delivered [late](LateCopies), beside the frames themselves.
-    pub late_copies: u64,
+    pub(crate) late_copies: u64,
     /// Of those delivered, frames and copies for which a node that stood still had no room.
-    pub overrun: u64,
+    pub(crate) overrun: u64,
     /// What impairments that have been replaced since did.
-    pub impaired: ImpairCounters,
+    pub(crate) impaired: ImpairCounters,
 }
 
 /// Frames travelling one way: lane noise at the transmitter, then impairment, then the latency.
@@ -49,7 +49,7 @@ pub struct Wire {
 
 /// What becomes of a late copy: of the frame that came last, and the copy.
 #[cfg(any(test, feature = "testing"))]
-pub type Forgery = fn(&[u8], Vec<u8>) -> Vec<u8>;
+pub(crate) type Forgery = fn(&[u8], Vec<u8>) -> Vec<u8>;
 
 /// Buffers kept for reuse by one wire.
 const SPARE_BUFFERS: usize = 64;
@@ -59,7 +59,7 @@ impl Wire {
     ///
     /// # Panics
     /// If the latency is zero: what is sent at an instant must not arrive in it.
-    pub fn new(latency: Duration) -> Self {
+    pub(crate) fn new(latency: Duration) -> Self {
         assert!(latency > Duration::ZERO, "a wire has some latency");
         Self {
             latency,
@@ -85,7 +85,7 @@ impl Wire {
     ///
     /// # Panics
     /// If the latency is zero.
-    pub fn from_abroad(latency: Duration) -> Self {
+    pub(crate) fn from_abroad(latency: Duration) -> Self {
         Self {
             from_abroad: true,
             ..Self::new(latency)
@@ -94,17 +94,12 @@ impl Wire {
 
     /// Everything that was sent up to `now` to a wire [from abroad](Self::from_abroad) has been
     /// given to it.
-    pub fn catch_up(&mut self, now: Time) {
+    pub(crate) fn catch_up(&mut self, now: Time) {
         self.depart(now);
     }
 
-    /// The time that a frame takes.
-    pub const fn latency(&self) -> Duration {
-        self.latency
-    }
-
     /// What happened, the present impairment included.
-    pub fn counters(&self) -> WireCounters {
+    pub(crate) fn counters(&self) -> WireCounters {
         let mut counters = self.counters;
         if let Some(impairment) = &self.impairment {
             add(&mut counters.impaired, impairment.counters());
@@ -113,18 +108,18 @@ impl Wire {
     }
 
     /// The hash of every delivery so far: its time and its bytes.
-    pub const fn trace(&self) -> TraceHash {
+    pub(crate) const fn trace(&self) -> TraceHash {
         self.trace
     }
 
     /// Frames on the way, those held by the impairment included, late copies not.
-    pub fn in_flight(&self) -> usize {
+    pub(crate) fn in_flight(&self) -> usize {
         self.flight.len() + self.impairment.as_ref().map_or(0, Impairment::held)
     }
 
     /// Sets or removes the impairment. Frames that the old one held are lost, as they are when the
     /// kernel replaces a queueing discipline.
-    pub fn set_impairment(&mut self, impairment: Option<Impairment>) {
+    pub(crate) fn set_impairment(&mut self, impairment: Option<Impairment>) {
         if let Some(mut old) = self.impairment.take() {
             old.clear();
             add(&mut self.counters.impaired, old.counters());
@@ -136,7 +131,7 @@ impl Wire {
     ///
     /// # Panics
     /// On a wire [from abroad](Self::from_abroad), which does not look at its own clock.
-    pub fn set_late_copies(&mut self, late: LateCopies) {
+    pub(crate) fn set_late_copies(&mut self, late: LateCopies) {
         assert!(!self.from_abroad, "late copies need the wire's own clock");
         self.late = Some(late);
     }
@@ -144,35 +139,30 @@ impl Wire {
     /// From now on late copies come as `forgery` makes them: the canary of what looks for their
     /// harm.
     #[cfg(any(test, feature = "testing"))]
-    pub fn forge_late_copies(&mut self, forgery: Forgery) {
+    pub(crate) fn forge_late_copies(&mut self, forgery: Forgery) {
         self.forgery = Some((forgery, Vec::new()));
     }
 
     /// No further frame is copied. Copies taken before still come: not even a cut holds them up,
     /// for they need not come through this cable.
-    pub fn stop_late_copies(&mut self) {
+    pub(crate) fn stop_late_copies(&mut self) {
         if let Some(late) = &mut self.late {
             late.stop();
         }
     }
 
     /// Late copies that are still to come.
-    pub fn late_copies_held(&self) -> usize {
+    pub(crate) fn late_copies_held(&self) -> usize {
         self.late.as_ref().map_or(0, LateCopies::held)
     }
 
     /// Sets or removes the noise on a lane.
-    pub fn set_noise(&mut self, noise: Option<LaneNoise>) {
+    pub(crate) fn set_noise(&mut self, noise: Option<LaneNoise>) {
         self.noise = noise;
     }
 
-    /// The noise on a lane, if any.
-    pub const fn noise(&self) -> Option<&LaneNoise> {
-        self.noise.as_ref()
-    }
-
     /// Cuts the wire: what is on the way and what is sent from now on is lost.
-    pub fn cut(&mut self) {
+    pub(crate) fn cut(&mut self) {
         self.cut = true;
         self.counters.lost_in_cut += self.in_flight() as u64;
         self.flight.clear();
@@ -182,17 +172,17 @@ impl Wire {
     }
 
     /// Makes the wire whole again.
-    pub fn restore(&mut self) {
+    pub(crate) fn restore(&mut self) {
         self.cut = false;
     }
 
     /// Whether it is cut.
-    pub const fn is_cut(&self) -> bool {
+    pub(crate) const fn is_cut(&self) -> bool {
         self.cut
     }
 
     /// Puts a frame on the wire. Noise may change `bytes`.
-    pub fn send(&mut self, now: Time, bytes: &mut [u8]) {
+    pub(crate) fn send(&mut self, now: Time, bytes: &mut [u8]) {
         self.counters.sent += 1;
         self.counters.sent_bytes += bytes.len() as u64;
         if self.cut {
@@ -216,7 +206,7 @@ impl Wire {
     }
 
     /// When [`receive`](Self::receive) has something to do next.
-    pub fn next_deadline(&self) -> Option<Time> {
+    pub(crate) fn next_deadline(&self) -> Option<Time> {
         let arrival = self.flight.front().map(|(at, _)| *at);
         let impairment = self.impairment.as_ref().filter(|_| !self.from_abroad);
         let departure = impairment.and_then(Impairment::next_deadline);
@@ -225,7 +215,7 @@ impl Wire {
     }
 
     /// The next frame that has arrived by `now`. Give it back by [`recycle`](Self::recycle).
-    pub fn receive(&mut self, now: Time) -> Option<Vec<u8>> {
+    pub(crate) fn receive(&mut self, now: Time) -> Option<Vec<u8>> {
         if !self.from_abroad {
             self.depart(now);
         }
@@ -265,13 +255,13 @@ impl Wire {
     }
 
     /// Gives a received buffer back that nobody had room for.
-    pub fn overrun(&mut self, buffer: Vec<u8>) {
+    pub(crate) fn overrun(&mut self, buffer: Vec<u8>) {
         self.counters.overrun += 1;
         self.recycle(buffer);
     }
 
     /// Gives a received buffer back for reuse.
-    pub fn recycle(&mut self, buffer: Vec<u8>) {
+    pub(crate) fn recycle(&mut self, buffer: Vec<u8>) {
         match &mut self.impairment {
             Some(impairment) => impairment.recycle(buffer),
             None if self.spare.len() < SPARE_BUFFERS => self.spare.push(buffer),

@@ -67,7 +67,7 @@ impl<L: Network> World<L> {
     ///
     /// # Errors
     /// See [`WorldError`]; `first_packet` must be less than 2^48.
-    pub fn numbered(
+    pub(crate) fn numbered(
         topology: L,
         seed: u64,
         spec: LinkSpec,
@@ -242,7 +242,7 @@ impl<L: Network> World<L> {
     ///
     /// # Errors
     /// [`DeviceError::Collectives`]; [`DeviceError::NoCollectives`] if the machine has none.
-    pub fn start_collectives(&mut self, spec: &CollectiveSpec) -> Result<(), DeviceError> {
+    pub(crate) fn start_collectives(&mut self, spec: &CollectiveSpec) -> Result<(), DeviceError> {
         for node in self.nics() {
             let number = self.number(node);
             if number.is_some_and(|number| spec.nics.contains(&number.into())) {
@@ -286,7 +286,7 @@ impl<L: Network> World<L> {
     }
 
     /// The merged report of the last collective run.
-    pub fn collective_report(&self) -> CollectiveReport {
+    pub(crate) fn collective_report(&self) -> CollectiveReport {
         let mut merged = CollectiveReport::default();
         for nic in self.nics() {
             let runs = self.fabric.node(nic).collectives();
@@ -298,7 +298,7 @@ impl<L: Network> World<L> {
     }
 
     /// Lanes that link ends have given up for noise.
-    pub fn lanes_given_up(&self) -> u64 {
+    pub(crate) fn lanes_given_up(&self) -> u64 {
         let ends = self.links().flat_map(|link| self.ends(link));
         ends.flatten()
             .map(|end| end.counters().rx_lanes_decommissioned)

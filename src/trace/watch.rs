@@ -95,7 +95,7 @@ impl Watch {
     }
 
     /// Watches a flow without end, and keeps the first passages, not the last.
-    pub fn first_of(flow: Flow, clock: (u64, u64)) -> Self {
+    pub(crate) fn first_of(flow: Flow, clock: (u64, u64)) -> Self {
         Self {
             keeps_first: true,
             ..Self::new(flow, Time::ZERO, Time::NEVER, Some(clock))
@@ -103,7 +103,7 @@ impl Watch {
     }
 
     /// From now on keeps only packets with `identity` or without one, also of those recorded.
-    pub fn want(&mut self, identity: u64) {
+    pub(crate) fn want(&mut self, identity: u64) {
         self.wanted = Some(identity);
         let is_wanted = |passage: &Passage| passage.identity.is_none_or(|of| of == identity);
         self.done.retain(is_wanted);
@@ -119,7 +119,7 @@ impl Watch {
 
     /// Sets the time; returns false when the watch is over.
     #[inline]
-    pub fn see(&mut self, now: Time) -> bool {
+    pub(crate) fn see(&mut self, now: Time) -> bool {
         self.now_ps = now.as_ps();
         now < self.until
     }
@@ -293,13 +293,13 @@ impl Watch {
 
     /// Whether packets have left whose links must be checked.
     #[inline]
-    pub fn is_unsettled(&self) -> bool {
+    pub(crate) fn is_unsettled(&self) -> bool {
         self.unsettled > 0
     }
 
     /// Checks the links by which packets left. `link` returns the resends of a port so far, and
     /// whether everything it sent is acknowledged; `None` if it is down.
-    pub fn settle(&mut self, link: impl Fn(u8) -> Option<(u64, bool)>) {
+    pub(crate) fn settle(&mut self, link: impl Fn(u8) -> Option<(u64, bool)>) {
         let first = self.done.len() - self.unsettled;
         let mut oldest = None;
         for (index, passage) in self.done.iter_mut().enumerate().skip(first) {
@@ -325,7 +325,7 @@ impl Watch {
     }
 
     /// The records of packets with `identity` or without one, or of all.
-    pub fn report(&self, identity: Option<u64>) -> Watched {
+    pub(crate) fn report(&self, identity: Option<u64>) -> Watched {
         let open = self.open.iter().map(|open| &open.passage);
         let passages = self.done.iter().chain(open).filter(|passage| {
             identity.is_none() || passage.identity.is_none() || passage.identity == identity

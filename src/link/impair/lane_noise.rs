@@ -40,11 +40,6 @@ impl LaneNoise {
         }
     }
 
-    /// The noisy lane.
-    pub const fn lane(&self) -> u8 {
-        self.lane
-    }
-
     /// Bits flipped so far.
     pub const fn flipped_bits(&self) -> u64 {
         self.flipped_bits

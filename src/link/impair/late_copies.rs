@@ -8,26 +8,26 @@ use crate::rng::Rng;
 use crate::time::{Duration, Time};
 
 /// Most copies held by one [`LateCopies`]; frames beyond that are not copied, but counted.
-pub const MAX_HELD_COPIES: usize = 100_000;
+pub(crate) const MAX_HELD_COPIES: usize = 100_000;
 
 /// Counters of [`LateCopies`], in frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LateCopyCounters {
     /// Copies taken.
-    pub taken: u64,
+    pub(crate) taken: u64,
     /// Frames not copied because [`MAX_HELD_COPIES`] were held.
-    pub over_limit: u64,
+    pub(crate) over_limit: u64,
     /// Copies delivered.
-    pub delivered: u64,
+    pub(crate) delivered: u64,
 }
 
 /// Range of delays of copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lateness {
     /// Shortest delay.
-    pub least: Duration,
+    pub(crate) least: Duration,
     /// Longest delay.
-    pub most: Duration,
+    pub(crate) most: Duration,
 }
 
 impl Lateness {
@@ -50,7 +50,7 @@ impl Lateness {
 /// Call order: [`see`](Self::see) for each frame that passes, [`poll`](Self::poll) until `None`,
 /// then again at [`next_deadline`](Self::next_deadline).
 #[derive(Clone, Debug)]
-pub struct LateCopies {
+pub(crate) struct LateCopies {
     share: Probability,
     lateness: Lateness,
     rng: Rng,
@@ -60,11 +60,17 @@ pub struct LateCopies {
 }
 
 impl LateCopies {
+    /// Counters so far.
+    #[cfg(test)]
+    pub(crate) const fn counters(&self) -> &LateCopyCounters {
+        &self.counters
+    }
+
     /// Copies `share` of all frames.
     ///
     /// # Panics
     /// If the shortest delay exceeds the longest.
-    pub fn new(share: Probability, lateness: Lateness, rng: Rng) -> Self {
+    pub(crate) fn new(share: Probability, lateness: Lateness, rng: Rng) -> Self {
         assert!(
             lateness.least <= lateness.most,
             "the least is not more than the most"
@@ -79,12 +85,12 @@ impl LateCopies {
     }
 
     /// Takes no more copies; those held are still delivered.
-    pub fn stop(&mut self) {
+    pub(crate) fn stop(&mut self) {
         self.share = Probability::ZERO;
     }
 
     /// A frame passes at `at`.
-    pub fn see(&mut self, at: Time, bytes: &[u8]) {
+    pub(crate) fn see(&mut self, at: Time, bytes: &[u8]) {
         let point = (self.rng.next_u64() >> 32) as u32;
         if self.share == Probability::ZERO || point > self.share.parts() {
             return;
@@ -100,7 +106,7 @@ impl LateCopies {
     }
 
     /// The next copy due by `now`.
-    pub fn poll(&mut self, now: Time) -> Option<(Time, Vec<u8>)> {
+    pub(crate) fn poll(&mut self, now: Time) -> Option<(Time, Vec<u8>)> {
         let first = self.held.first_entry()?;
         let at = first.key().0;
         if at > now {
@@ -111,18 +117,13 @@ impl LateCopies {
     }
 
     /// When the next copy is due, if any is held.
-    pub fn next_deadline(&self) -> Option<Time> {
+    pub(crate) fn next_deadline(&self) -> Option<Time> {
         self.held.first_key_value().map(|((at, _), _)| *at)
     }
 
     /// Copies held now.
-    pub fn held(&self) -> usize {
+    pub(crate) fn held(&self) -> usize {
         self.held.len()
-    }
-
-    /// Counters so far.
-    pub const fn counters(&self) -> &LateCopyCounters {
-        &self.counters
     }
 }
 

@@ -34,23 +34,23 @@ impl Probability {
     }
 
     /// One minus this.
-    pub const fn complement(self) -> Self {
+    pub(crate) const fn complement(self) -> Self {
         Self(u32::MAX - self.0)
     }
 }
 
 /// A probability with netem's correlation to the previous draw.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Chance {
+pub(crate) struct Chance {
     /// Probability of the event.
-    pub probability: Probability,
+    pub(crate) probability: Probability,
     /// Correlation with the previous draw.
-    pub correlation: Probability,
+    pub(crate) correlation: Probability,
 }
 
 /// Shape of the jitter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Distribution {
+pub(crate) enum Distribution {
     /// Evenly within delay +- jitter (netem's default).
     #[default]
     Uniform,
@@ -60,20 +60,20 @@ pub enum Distribution {
 
 /// `delay TIME [JITTER [CORRELATION]] [distribution uniform|normal]`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Delay {
+pub(crate) struct Delay {
     /// Mean delay.
-    pub base: Duration,
+    pub(crate) base: Duration,
     /// Spread around the mean.
-    pub jitter: Duration,
+    pub(crate) jitter: Duration,
     /// Correlation with the previous frame's delay.
-    pub correlation: Probability,
+    pub(crate) correlation: Probability,
     /// Shape of the spread.
-    pub distribution: Distribution,
+    pub(crate) distribution: Distribution,
 }
 
 /// How frames are lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Loss {
+pub(crate) enum Loss {
     /// No loss.
     #[default]
     None,
@@ -109,37 +109,37 @@ pub enum Loss {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
     /// Bits per second, never zero.
-    pub bits_per_second: u64,
+    pub(crate) bits_per_second: u64,
     /// Bytes added to (or taken from) the length of each frame.
-    pub overhead_bytes: i32,
+    pub(crate) overhead_bytes: i32,
 }
 
 /// The impairments of one direction of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Netem {
     /// Delay and jitter.
-    pub delay: Delay,
+    pub(crate) delay: Delay,
     /// Loss.
-    pub loss: Loss,
+    pub(crate) loss: Loss,
     /// `duplicate PERCENT [CORRELATION]`.
-    pub duplicate: Chance,
+    pub(crate) duplicate: Chance,
     /// `corrupt PERCENT [CORRELATION]`: one random bit of the frame is flipped.
-    pub corrupt: Chance,
+    pub(crate) corrupt: Chance,
     /// `reorder PERCENT [CORRELATION]`: sent at once, ahead of delayed frames.
-    pub reorder: Chance,
+    pub(crate) reorder: Chance,
     /// `gap N`: only each `N`-th frame may be reordered; 0 when `reorder` is not used.
-    pub gap: u32,
+    pub(crate) gap: u32,
     /// Serialisation rate, if limited.
-    pub rate: Option<Rate>,
+    pub(crate) rate: Option<Rate>,
     /// Most frames held at once (netem's default: 1,000); more are dropped.
-    pub limit: u32,
+    pub(crate) limit: u32,
     /// `seed N`, if given.
-    pub seed: Option<u64>,
+    pub(crate) seed: Option<u64>,
 }
 
 impl Netem {
     /// Whether a frame may overtake an earlier one or arrive twice.
-    pub fn may_overtake(&self) -> bool {
+    pub(crate) fn may_overtake(&self) -> bool {
         let none = Chance::default();
         self.delay.jitter != Duration::ZERO || self.reorder != none || self.duplicate != none
     }
@@ -166,11 +166,11 @@ impl Default for Netem {
 #[error("netem: at byte {position}: expected {expected}, found {found}")]
 pub struct NetemError {
     /// Byte offset of the offending word; the description's length if at its end.
-    pub position: usize,
+    pub(crate) position: usize,
     /// What was expected there.
-    pub expected: &'static str,
+    pub(crate) expected: &'static str,
     /// The offending word, quoted, or "the end".
-    pub found: String,
+    pub(crate) found: String,
 }
 
 impl core::str::FromStr for Netem {

@@ -9,7 +9,7 @@ use crate::net::{End, Network, NodeRef};
 const MAX_DRAWN: usize = 200;
 
 /// Tables of nodes and links, of at most `rows` rows each.
-pub fn table<N: Network + ?Sized>(network: &N, rows: usize) -> String {
+pub(crate) fn table<N: Network + ?Sized>(network: &N, rows: usize) -> String {
     let mut out = network.summary() + "\n\n";
     let nodes = network.nodes();
     let mut table = Table::new(["NODE", "KIND"]);
@@ -32,7 +32,7 @@ pub fn table<N: Network + ?Sized>(network: &N, rows: usize) -> String {
 }
 
 /// All nodes and links in the language of Graphviz, in circles.
-pub fn dot<N: Network + ?Sized>(network: &N) -> String {
+pub(crate) fn dot<N: Network + ?Sized>(network: &N) -> String {
     let mut dot = Dot::new(network.name(), &network.summary(), &["layout=twopi"]);
     let nodes = network.node_names().into_iter();
     dot.part("{", nodes.map(|name| (name.clone(), name)));
@@ -47,7 +47,7 @@ pub fn dot<N: Network + ?Sized>(network: &N) -> String {
 ///
 /// # Errors
 /// [`TooLarge`].
-pub fn svg<N: Network + ?Sized>(network: &N) -> Result<String, TooLarge> {
+pub(crate) fn svg<N: Network + ?Sized>(network: &N) -> Result<String, TooLarge> {
     let nodes = network.nodes();
     if nodes.len() > MAX_DRAWN {
         return Err(TooLarge(nodes.len(), "nodes", MAX_DRAWN));

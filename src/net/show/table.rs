@@ -9,7 +9,7 @@ use crate::net::network::Network;
 /// A table whose columns are as wide as their widest cells.
 pub struct Table<'h> {
     head: Vec<&'h str>,
-    rows: Vec<Vec<String>>,
+    pub rows: Vec<Vec<String>>,
 }
 
 impl<'h> Table<'h> {

@@ -11,6 +11,4 @@ pub mod testing;
 
 pub use operation::{Collective, Number, Operand, Reduce, UnknownCollective};
 pub use report::CollectiveReport;
-pub use spec::{
-    CollectiveSpec, CollectiveSpecError, DEFAULT_PATIENCE, ENGINES, MAX_BRANCHING, MAX_PARTICIPANTS,
-};
+pub use spec::{CollectiveSpec, CollectiveSpecError, DEFAULT_PATIENCE, ENGINES, MAX_BRANCHING};

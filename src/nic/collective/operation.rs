@@ -73,12 +73,12 @@ listed!(Reduce { And = "and", Or = "or", Xor = "xor", Sum = "sum", Min = "min", 
 
 impl Reduce {
     /// Whether the result says where it was found.
-    pub const fn is_located(self) -> bool {
+    pub(crate) const fn is_located(self) -> bool {
         matches!(self, Self::Min | Self::Max)
     }
 
     /// Whether it works on words of this kind: bits of floating point numbers have no logic.
-    pub const fn works_on(self, number: Number) -> bool {
+    pub(crate) const fn works_on(self, number: Number) -> bool {
         !(number.is_float() && matches!(self, Self::And | Self::Or | Self::Xor))
     }
 }
@@ -318,12 +318,12 @@ impl Operand {
     }
 
     /// The word as an integer of 32 bits.
-    pub const fn as_i32(self) -> i32 {
+    pub(crate) const fn as_i32(self) -> i32 {
         (self.bits as u32).cast_signed()
     }
 
     /// The word as an integer of 64 bits.
-    pub const fn as_i64(self) -> i64 {
+    pub(crate) const fn as_i64(self) -> i64 {
         self.bits.cast_signed()
     }
 

@@ -15,7 +15,7 @@ pub const MAX_BRANCHING: usize = 32;
 pub const DEFAULT_PATIENCE: Duration = Duration::from_ms(60_000);
 /// Most participants of a run: more than there are nodes in the largest system, and few enough that
 /// sums of 32-bit floating point numbers can be exact.
-pub const MAX_PARTICIPANTS: usize = 1 << 18;
+pub(crate) const MAX_PARTICIPANTS: usize = 1 << 18;
 /// An hour: who has not come by then does not come.
 const MOST_PATIENCE_NS: u64 = 3_600_000_000_000;
 /// Integers up to this are exact in 32-bit floating point numbers.

@@ -74,11 +74,11 @@ pub enum DatagramError {
 #[error("{memory} bytes of memory: datagrams among {processors} processors need {needed}")]
 pub struct NoRoom {
     /// Bytes that a network interface has.
-    pub memory: u64,
+    pub(crate) memory: u64,
     /// Bytes it would need, half of them for traffic runs.
-    pub needed: u64,
+    pub(crate) needed: u64,
     /// The processors.
-    pub processors: u16,
+    pub(crate) processors: u16,
 }
 
 counters! {

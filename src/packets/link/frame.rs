@@ -24,15 +24,15 @@ const QUESTION: u64 = 2;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Control {
     /// Number of the first packet, or of the next one that there will be.
-    pub seq: u64,
+    pub(crate) seq: u64,
     /// Number of the packet that is expected next.
-    pub ack: u64,
+    pub(crate) ack: u64,
     /// A packet that was expected did not come, or came damaged.
-    pub missing: bool,
+    pub(crate) missing: bool,
     /// The sender wants to be told how things stand.
-    pub question: bool,
+    pub(crate) question: bool,
     /// How many packets of each virtual channel there are buffers for, in the whole session.
-    pub limits: [u64; MAX_VCS],
+    pub(crate) limits: [u64; MAX_VCS],
 }
 
 impl Control {
@@ -138,7 +138,7 @@ pub(crate) struct Carried<'a>(&'a [u8]);
 
 impl<'a> Carried<'a> {
     /// The packet; `None` if its check is wrong or something stands behind that.
-    pub fn read<P: Packet>(self) -> Option<P> {
+    pub(crate) fn read<P: Packet>(self) -> Option<P> {
         let (packet, rest) = self.0.split_at(P::BYTES);
         let padding = rest.strip_prefix(&checksum(packet).to_be_bytes())?;
         let good = padding.iter().all(|byte| *byte == 0);
@@ -146,7 +146,7 @@ impl<'a> Carried<'a> {
     }
 
     /// Its wire words.
-    pub fn words(self) -> impl Iterator<Item = u32> + Clone + use<'a> {
+    pub(crate) fn words(self) -> impl Iterator<Item = u32> + Clone + use<'a> {
         let words = self.0.as_chunks::<WORD_BYTES>().0.iter();
         words.map(|&[a, b, c]| u32::from_be_bytes([0, a, b, c]))
     }

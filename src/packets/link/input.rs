@@ -37,7 +37,7 @@ impl<P: Packet> PacketInput<P> {
     }
 
     /// Packets of `vc`.
-    pub fn len(&self, vc: usize) -> u32 {
+    pub(crate) fn len(&self, vc: usize) -> u32 {
         self.queues[vc].len() as u32
     }
 

@@ -9,7 +9,7 @@ mod sender;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 #[cfg(test)]
-pub mod tests;
+pub(crate) mod tests;
 
 pub use input::PacketInput;
 

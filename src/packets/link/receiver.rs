@@ -10,11 +10,11 @@ use crate::time::{Duration, Time};
 /// What is received.
 #[derive(Debug)]
 pub(crate) struct Receiver {
-    pub lanes: LaneWatch,
+    pub(crate) lanes: LaneWatch,
     /// When the peer has to be told something.
-    pub tell: Time,
+    pub(crate) tell: Time,
     /// The peer asked. It is answered in a frame of its own: long ones may be swallowed.
-    pub asked: bool,
+    pub(crate) asked: bool,
     delay: Duration,
     /// Buffers of a virtual channel.
     buffers: u64,
@@ -33,7 +33,7 @@ pub(crate) struct Receiver {
 impl Receiver {
     /// Nothing received, with that many buffers for each virtual channel, of which those of `limits`
     /// are free.
-    pub fn new(
+    pub(crate) fn new(
         (buffers, limits): (u64, [u64; MAX_VCS]),
         lanes: LaneWatch,
         delay: Duration,
@@ -55,22 +55,22 @@ impl Receiver {
     }
 
     #[cfg(any(test, feature = "testing"))]
-    pub fn expected(&self) -> u64 {
+    pub(crate) fn expected(&self) -> u64 {
         self.expected
     }
 
     #[cfg(any(test, feature = "testing"))]
-    pub fn limits(&self) -> [u64; MAX_VCS] {
+    pub(crate) fn limits(&self) -> [u64; MAX_VCS] {
         self.limits
     }
 
     /// The number of the packet that does not come, if one is missing.
-    pub fn missing(&self) -> Option<u64> {
+    pub(crate) fn missing(&self) -> Option<u64> {
         self.missing.then_some(self.expected)
     }
 
     /// The peer has to be told of a change: at once if it may be waiting for that.
-    pub fn changed(&mut self, now: Time) {
+    pub(crate) fn changed(&mut self, now: Time) {
         let waits = |vc: usize| {
             let (limit, told, taken) = (self.limits[vc], self.told[vc], self.taken[vc]);
             // No more than one buffer left as far as it knows, or many more than it knows.
@@ -83,18 +83,18 @@ impl Receiver {
     }
 
     /// `freed` buffers of `vc` are free again.
-    pub fn freed(&mut self, vc: usize, freed: u32, now: Time) {
+    pub(crate) fn freed(&mut self, vc: usize, freed: u32, now: Time) {
         self.limits[vc] += u64::from(freed);
         self.changed(now);
     }
 
     /// Whether a peer that was told so can have begun a frame with packet `seq`.
-    pub fn is_possible(&self, seq: u64) -> bool {
+    pub(crate) fn is_possible(&self, seq: u64) -> bool {
         seq <= self.limits.iter().sum()
     }
 
     /// Says how things stand, in a frame that leaves now.
-    pub fn say(&mut self) -> Control {
+    pub(crate) fn say(&mut self) -> Control {
         (self.told, self.tell, self.asked) = (self.limits, Time::NEVER, false);
         self.asked_for = self.missing();
         Control {
@@ -107,7 +107,7 @@ impl Receiver {
 
     /// Takes packets, the first of which is number `seq`. Returns whether all could be read that
     /// could be used.
-    pub fn take<'a, P: Packet>(
+    pub(crate) fn take<'a, P: Packet>(
         &mut self,
         now: Time,
         seq: u64,

@@ -27,21 +27,21 @@ pub(crate) struct Sender<P> {
     /// The packet whose acknowledgement will be a measurement, and when it was sent.
     timed: Option<(u64, Time)>,
     rewound: Time,
-    pub out: Outgoing,
+    pub(crate) out: Outgoing,
 }
 
 /// What an acknowledgement brought.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct News {
     /// Packets acknowledged.
-    pub acked: u64,
+    pub(crate) acked: u64,
     /// What was sent is sent again because the peer misses something.
-    pub rewinds: bool,
+    pub(crate) rewinds: bool,
 }
 
 impl<P: Packet> Sender<P> {
     /// Nothing sent, on `lanes`, to a peer that has `offered` buffers for each virtual channel.
-    pub fn new((offered, lanes): (u64, u8), profile: &LinkProfile, now: Time) -> Self {
+    pub(crate) fn new((offered, lanes): (u64, u8), profile: &LinkProfile, now: Time) -> Self {
         Self {
             packets: VecDeque::new(),
             acked: 0,
@@ -59,23 +59,23 @@ impl<P: Packet> Sender<P> {
 
     /// Packets of `vc` that may be pushed.
     #[inline]
-    pub fn room(&self, vc: usize) -> u64 {
+    pub(crate) fn room(&self, vc: usize) -> u64 {
         self.limits[vc].saturating_sub(self.pushed[vc])
     }
 
-    pub fn push(&mut self, packet: P) {
+    pub(crate) fn push(&mut self, packet: P) {
         self.pushed[packet.vc()] += 1;
         self.packets.push_back(packet);
     }
 
     /// Packets that the peer has not acknowledged.
-    pub fn unacknowledged(&self) -> u64 {
+    pub(crate) fn unacknowledged(&self) -> u64 {
         self.packets.len() as u64
     }
 
     /// The number that a frame with `packets` packets begins with. One without packets says what has
     /// been sent, so that the peer knows what it misses.
-    pub fn first_of(&self, packets: usize) -> u64 {
+    pub(crate) fn first_of(&self, packets: usize) -> u64 {
         if packets == 0 {
             self.fresh
         } else {
@@ -87,25 +87,25 @@ impl<P: Packet> Sender<P> {
         self.acked + self.unacknowledged()
     }
 
-    pub fn has_data(&self) -> bool {
+    pub(crate) fn has_data(&self) -> bool {
         self.cursor < self.next()
     }
 
     /// Sends everything unacknowledged again.
-    pub fn rewind(&mut self, now: Time) {
+    pub(crate) fn rewind(&mut self, now: Time) {
         (self.cursor, self.timed) = (self.acked, None);
         (self.out.timer_from, self.rewound) = (now, now);
     }
 
     /// When what was sent counts as lost, or the peer is asked for the credits that it owes.
-    pub fn deadline(&self) -> Time {
+    pub(crate) fn deadline(&self) -> Time {
         let is_in_use = |vc: usize| self.limits[vc] != self.pushed[vc] + self.offered;
         let credits = !self.has_data() && (0..P::VCS).any(is_in_use);
         self.out.retry_deadline(self.acked < self.cursor, credits)
     }
 
     /// The [deadline](Self::deadline) has come. Returns whether anything counts as lost.
-    pub fn time_out(&mut self, now: Time) -> bool {
+    pub(crate) fn time_out(&mut self, now: Time) -> bool {
         let lost = self.out.expire(self.acked < self.cursor, now);
         if lost {
             self.rewind(now);
@@ -114,14 +114,14 @@ impl<P: Packet> Sender<P> {
     }
 
     /// The packets that are due, `most` at most.
-    pub fn due(&self, most: usize) -> impl ExactSizeIterator<Item = &P> {
+    pub(crate) fn due(&self, most: usize) -> impl ExactSizeIterator<Item = &P> {
         let from = (self.cursor - self.acked) as usize;
         let count = most.min(self.packets.len() - from);
         self.packets.range(from..from + count)
     }
 
     /// So many of them leave now. Returns how many of those were sent before.
-    pub fn sent(&mut self, count: u64, now: Time) -> u64 {
+    pub(crate) fn sent(&mut self, count: u64, now: Time) -> u64 {
         let again = self
             .fresh
             .min(self.cursor + count)
@@ -153,7 +153,7 @@ impl<P: Packet> Sender<P> {
     }
 
     /// Whether a peer can say so that was sent what was sent.
-    pub fn is_possible(&self, said: &Control) -> bool {
+    pub(crate) fn is_possible(&self, said: &Control) -> bool {
         let most = self.taken_at(said.ack).map(|taken| taken + self.offered);
         said.ack <= self.fresh
             && said
@@ -164,7 +164,7 @@ impl<P: Packet> Sender<P> {
     }
 
     /// Hears what is possible.
-    pub fn hear(&mut self, now: Time, said: &Control) -> News {
+    pub(crate) fn hear(&mut self, now: Time, said: &Control) -> News {
         self.out.heard(!self.packets.is_empty());
         if said.ack < self.acked {
             return News::default(); // Overtaken by a newer frame.
@@ -202,7 +202,7 @@ impl<P: Packet> Sender<P> {
     }
 
     /// The session ends. Returns the packets discarded.
-    pub fn stop(&mut self) -> VecDeque<P> {
+    pub(crate) fn stop(&mut self) -> VecDeque<P> {
         core::mem::take(&mut self.packets)
     }
 }

@@ -3,7 +3,7 @@
 use phitwire_framing::carrier::frame::{FrameKind, HEADER_BYTES, PLAIN_AT, checksum};
 
 use super::frame::frame_len;
-pub use super::testing::{Rig, Sample};
+pub(crate) use super::testing::{Rig, Sample};
 use crate::link::testing::rig::{self, A, B, Link, Pair, config};
 use crate::link::{EndStatus, LaneRate, LinkStandard};
 use crate::packets::Packet;

@@ -49,7 +49,7 @@ pub enum Process {
 }
 
 /// Packets of an average burst of [`Process::OnOff`].
-pub const BURST_PACKETS: u32 = 8;
+pub(crate) const BURST_PACKETS: u32 = 8;
 
 /// Who sends what to whom.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -132,17 +132,10 @@ impl Bits {
 
 /// Links that go to another partition, with what is on them.
 #[derive(Clone, Debug, Default)]
-pub struct Mail<L: Lanes> {
+pub(crate) struct Mail<L: Lanes> {
     batch: Batch<L>,
     /// Frames of encoded links: number of the link, whether they go to its second end, frames.
     pub(crate) frames: Vec<(u32, bool, Vec<SentFrame>)>,
-}
-
-impl<L: Lanes> Mail<L> {
-    /// Whether nothing is in it.
-    pub fn is_empty(&self) -> bool {
-        self.batch.slots.is_empty() && self.frames.is_empty()
-    }
 }
 
 impl<L: Lanes> Exchange<L> {

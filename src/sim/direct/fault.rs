@@ -24,11 +24,11 @@ pub enum Broken {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// What breaks.
-    pub what: Broken,
+    pub(crate) what: Broken,
     /// When, after the beginning of the run.
-    pub at: Duration,
+    pub(crate) at: Duration,
     /// For how long; `None`: for good.
-    pub lasts: Option<Duration>,
+    pub(crate) lasts: Option<Duration>,
 }
 
 /// Why a text is no fault.
@@ -114,15 +114,15 @@ impl fmt::Display for Fault {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Switch {
     /// The first cycle in which it is so.
-    pub cycle: u64,
+    pub(crate) cycle: u64,
     /// Number of the link.
-    pub link: u32,
+    pub(crate) link: u32,
     /// Its ends.
-    pub ends: [End; 2],
+    pub(crate) ends: [End; 2],
     /// Whether it goes down.
-    pub down: bool,
+    pub(crate) down: bool,
     /// Which of all faults does it.
-    pub fault: usize,
+    pub(crate) fault: usize,
 }
 
 /// All that happens to links, in the order of time.

@@ -47,7 +47,7 @@ impl GridPattern {
     ];
 
     /// The pattern's name.
-    pub const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Transpose => "grid-transpose",
             Self::Reversal => "grid-reversal",

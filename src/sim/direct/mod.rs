@@ -49,13 +49,12 @@ pub(crate) mod watch;
 pub(crate) mod witness;
 
 pub use check::Violation;
-pub use config::{
-    BURST_PACKETS, Config, ConfigError, Load, MAX_LINK_CYCLES, Process, Traffic, Warmup,
-};
+pub use config::{Config, ConfigError, Load, Process, Traffic, Warmup};
 pub use executor::{Executor, Serial, Worker};
 pub use fault::{Broken, Fault, FaultError};
 pub use grid::{Grid, GridPattern};
-pub use model::{CycleModel, DirectModel, NoDirectLinks};
+pub use model::CycleModel;
+pub(crate) use model::{DirectModel, NoDirectLinks};
 pub use partition::Partition;
 pub use pattern::{Pattern, PatternError};
 pub use report::{Fairness, LatencySummary, LinkUse, Report, StageUse, State, Unsettled};

@@ -429,7 +429,7 @@ pub trait DirectRouter<M: CycleModel>: Debug + Send {
 
 /// What a link's end says about what it sends and what it received.
 #[derive(Clone, Debug)]
-pub struct LinkAccount {
+pub(crate) struct LinkAccount {
     /// Number of the link, and whether it is its second end.
     pub(crate) end: (u32, bool),
     pub(crate) account: crate::device::EndAccount,

@@ -53,19 +53,19 @@ pub struct Partition<M: CycleModel> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct EndAccount {
     /// Partition and slot.
-    pub end: (u32, u32),
+    pub(crate) end: (u32, u32),
     /// Partition and slot of the other end.
-    pub peer: (u32, u32),
+    pub(crate) peer: (u32, u32),
     /// Credits for what this end sends, per virtual channel.
     pub credits: [u32; MAX_VCS],
     /// Credits that are about to arrive here.
-    pub credits_coming: [u32; MAX_VCS],
+    pub(crate) credits_coming: [u32; MAX_VCS],
     /// Phits that are about to arrive here.
-    pub phits_coming: [u32; MAX_VCS],
+    pub(crate) phits_coming: [u32; MAX_VCS],
     /// Phits in the input queue here.
-    pub queued: [u32; MAX_VCS],
+    pub(crate) queued: [u32; MAX_VCS],
     /// See [`PortAccount::places`].
-    pub places: Option<[u32; MAX_VCS]>,
+    pub(crate) places: Option<[u32; MAX_VCS]>,
 }
 
 impl<M: CycleModel> Partition<M> {
@@ -144,7 +144,7 @@ impl<M: CycleModel> Partition<M> {
     }
 
     /// Runs as many windows as can run before mail has to be exchanged.
-    pub fn run_window(&mut self) {
+    pub(crate) fn run_window(&mut self) {
         for _ in 0..self.round {
             self.run_one();
         }
@@ -219,12 +219,12 @@ impl<M: CycleModel> Partition<M> {
     }
 
     /// What goes to partition number `to`, after a window.
-    pub fn outbox(&mut self, to: usize) -> &mut Mail<M::Direct> {
+    pub(crate) fn outbox(&mut self, to: usize) -> &mut Mail<M::Direct> {
         &mut self.outboxes[to]
     }
 
     /// Takes what another partition sent in the window that has just run; `mail` is empty then.
-    pub fn receive(&mut self, mail: &mut Mail<M::Direct>) {
+    pub(crate) fn receive(&mut self, mail: &mut Mail<M::Direct>) {
         match &mut self.encoded {
             Some(nodes) => nodes.receive(mail),
             None => self.exchange.receive(mail),

@@ -80,7 +80,7 @@ pub struct Simulation<M: CycleModel> {
     slowest: u64,
     /// Links are encoded.
     encoded: bool,
-    cycle: u64,
+    pub cycle: u64,
     /// Cycle at which the present phase began.
     began: u64,
     /// What will happen to links, the next first.
@@ -220,13 +220,13 @@ impl<M: CycleModel> Simulation<M> {
     }
 
     /// Has `tell` told how all stands, every so many cycles from now on.
-    pub fn watch(&mut self, topology: &M::Topology, every: u64, tell: Watcher) {
+    pub(crate) fn watch(&mut self, topology: &M::Topology, every: u64, tell: Watcher) {
         self.watch = Some(Watch::new::<M>(topology, every, tell));
     }
 
     /// From now on `tap` is told of every frame that an end of a link sends. Links that hand phits
     /// over have none. In one partition frames come in the order of their time.
-    pub fn set_tap(&mut self, tap: &Tap) {
+    pub(crate) fn set_tap(&mut self, tap: &Tap) {
         for partition in &mut self.partitions {
             partition.set_tap(tap);
         }

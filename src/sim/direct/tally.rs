@@ -22,27 +22,27 @@ pub struct Tally {
     /// Phits that arrived.
     pub arrived_phits: u64,
     /// Sum of the latencies of all packets that count (with replies: only replies).
-    pub latency_cycles: u64,
+    pub(crate) latency_cycles: u64,
     /// Packets in that sum.
-    pub latency_packets: u64,
+    pub(crate) latency_packets: u64,
     /// Requests begun to be sent.
     pub requests_sent: u64,
     /// Requests begun to be sent that were born in the measurement.
-    pub measured_sent: u64,
+    pub(crate) measured_sent: u64,
     /// Packets that arrived and count as measured.
-    pub measured_arrived: u64,
+    pub(crate) measured_arrived: u64,
     /// Replies made.
     pub replies_made: u64,
     /// Replies begun to be sent.
     pub replies_sent: u64,
     /// Sum of the keys of all packets begun to be sent, modulo 2^64.
-    pub sent_keys: u64,
+    pub(crate) sent_keys: u64,
     /// Sum of the keys of all packets that arrived, modulo 2^64.
     pub arrived_keys: u64,
     /// Sum of the births of all messages sent, modulo 2^64.
-    pub sent_births: u64,
+    pub(crate) sent_births: u64,
     /// Sum of the births, as far as packets say them, of all messages whose latency counted.
-    pub arrived_births: u64,
+    pub(crate) arrived_births: u64,
     /// Packets whose content was not what was sent.
     pub damaged: u64,
     /// Packets at another processor than their destination.

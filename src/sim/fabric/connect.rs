@@ -70,7 +70,7 @@ impl<N: Node> Fabric<N> {
     ///
     /// # Errors
     /// See [`ConnectError`].
-    pub fn connect_abroad(
+    pub(crate) fn connect_abroad(
         &mut self,
         end: (NodeId, PortId),
         spec: LinkSpec,
@@ -94,7 +94,7 @@ impl<N: Node> Fabric<N> {
     ///
     /// # Panics
     /// If there is no such exit.
-    pub fn take_out(&mut self, exit: usize, frames: &mut Vec<SentFrame>) {
+    pub(crate) fn take_out(&mut self, exit: usize, frames: &mut Vec<SentFrame>) {
         core::mem::swap(&mut self.exits[exit].frames, frames);
     }
 
@@ -103,7 +103,7 @@ impl<N: Node> Fabric<N> {
     ///
     /// # Panics
     /// If there is no such link.
-    pub fn put_in(&mut self, link: LinkId, frames: &mut Vec<SentFrame>) {
+    pub(crate) fn put_in(&mut self, link: LinkId, frames: &mut Vec<SentFrame>) {
         let index = self.joint_index(link, Direction::AToB);
         for (sent, mut frame) in frames.drain(..) {
             self.joints[index].wire.send(sent, &mut frame);
@@ -116,7 +116,7 @@ impl<N: Node> Fabric<N> {
     ///
     /// # Panics
     /// If there is no such link.
-    pub fn catch_up(&mut self, link: LinkId) {
+    pub(crate) fn catch_up(&mut self, link: LinkId) {
         let index = self.joint_index(link, Direction::AToB);
         self.joints[index].wire.catch_up(self.now);
         self.reschedule(index);

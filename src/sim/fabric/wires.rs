@@ -11,7 +11,7 @@ impl<N: Node> Fabric<N> {
     ///
     /// # Panics
     /// If there is no such link.
-    pub fn wire(&self, link: LinkId, direction: Direction) -> &Wire {
+    pub(crate) fn wire(&self, link: LinkId, direction: Direction) -> &Wire {
         &self.joints[self.joint_index(link, direction)].wire
     }
 
@@ -31,7 +31,7 @@ impl<N: Node> Fabric<N> {
     ///
     /// # Panics
     /// If there is no such link, or it leads abroad.
-    pub fn end_of(&self, link: LinkId, direction: Direction) -> (NodeId, PortId) {
+    pub(crate) fn end_of(&self, link: LinkId, direction: Direction) -> (NodeId, PortId) {
         let joint = &self.joints[self.joint_index(link, direction)];
         (joint.to, joint.port)
     }
@@ -53,7 +53,13 @@ impl<N: Node> Fabric<N> {
     ///
     /// # Panics
     /// If there is no such link.
-    pub fn impair_as(&mut self, link: LinkId, direction: Direction, netem: Netem, stream: u64) {
+    pub(crate) fn impair_as(
+        &mut self,
+        link: LinkId,
+        direction: Direction,
+        netem: Netem,
+        stream: u64,
+    ) {
         let index = self.joint_index(link, direction);
         let impairment = Impairment::new(netem, Rng::new(self.seed, stream));
         self.joints[index].wire.set_impairment(Some(impairment));
@@ -74,7 +80,7 @@ impl<N: Node> Fabric<N> {
     ///
     /// # Panics
     /// If there is no such link, or its wire is from abroad.
-    pub fn copy_late(
+    pub(crate) fn copy_late(
         &mut self,
         link: LinkId,
         direction: Direction,
@@ -89,14 +95,14 @@ impl<N: Node> Fabric<N> {
 
     /// From now on late copies come as `forgery` makes them.
     #[cfg(any(test, feature = "testing"))]
-    pub fn forge_late_copies(&mut self, forgery: crate::sim::wire::Forgery) {
+    pub(crate) fn forge_late_copies(&mut self, forgery: crate::sim::wire::Forgery) {
         for joint in &mut self.joints {
             joint.wire.forge_late_copies(forgery);
         }
     }
 
     /// No frame is copied any more on any link. Returns how many copies are still to come.
-    pub fn stop_late_copies(&mut self) -> usize {
+    pub(crate) fn stop_late_copies(&mut self) -> usize {
         let wires = self.joints.iter_mut().map(|joint| &mut joint.wire);
         wires
             .map(|wire| {
@@ -135,7 +141,7 @@ impl<N: Node> Fabric<N> {
     ///
     /// # Panics
     /// If there is no such link.
-    pub fn cut_one(&mut self, link: LinkId, direction: Direction) {
+    pub(crate) fn cut_one(&mut self, link: LinkId, direction: Direction) {
         let index = self.joint_index(link, direction);
         self.joints[index].wire.cut();
         self.reschedule(index);
@@ -155,7 +161,7 @@ impl<N: Node> Fabric<N> {
     ///
     /// # Panics
     /// If there is no such link.
-    pub fn restore_one(&mut self, link: LinkId, direction: Direction) {
+    pub(crate) fn restore_one(&mut self, link: LinkId, direction: Direction) {
         let index = self.joint_index(link, direction);
         self.joints[index].wire.restore();
     }

@@ -89,13 +89,13 @@ impl From<PlanError> for Failure {
 #[derive(Clone, Debug)]
 pub struct CameTo {
     /// The traffic.
-    pub report: TrafficReport,
+    pub(crate) report: TrafficReport,
     /// The collective operations beside it.
-    pub collectives: Option<CollectiveReport>,
+    pub(crate) collectives: Option<CollectiveReport>,
     /// The barriers beside it, unit by unit.
-    pub barriers: Vec<BarrierReport>,
+    pub(crate) barriers: Vec<BarrierReport>,
     /// The link ends.
-    pub links: String,
+    pub(crate) links: String,
 }
 
 impl fmt::Display for CameTo {

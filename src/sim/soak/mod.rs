@@ -25,7 +25,8 @@ pub(crate) mod harm;
 pub mod random;
 pub(crate) mod shrink;
 
-pub use failure::{CameTo, Failure};
+pub(crate) use failure::CameTo;
+pub use failure::Failure;
 pub use family::{Family, SoakCase};
 pub use harm::{Harm, OwnHarm};
 pub use random::{Beside, Late};
@@ -114,7 +115,7 @@ pub struct Case<M: Soaked> {
 pub struct Hooks {
     /// Rewrites late copies of frames.
     #[cfg(any(test, feature = "testing"))]
-    pub forgery: Option<super::wire::Forgery>,
+    pub(crate) forgery: Option<super::wire::Forgery>,
 }
 
 /// What a case that passed has done.

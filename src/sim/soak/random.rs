@@ -67,9 +67,9 @@ pub enum Late {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Beside {
     /// There are late copies.
-    pub late: bool,
+    pub(crate) late: bool,
     /// How many times shorter than the longest such case.
-    pub shorter: u64,
+    pub(crate) shorter: u64,
     /// Lanes are given up, for noise: the case has no corruption, which charges them all.
     pub lanes: bool,
 }
@@ -103,7 +103,7 @@ impl Beside {
     }
 
     /// The words of netem that the case may have.
-    pub fn words(self, words: String) -> String {
+    pub(crate) fn words(self, words: String) -> String {
         match words.split_once("corrupt ") {
             Some((before, after)) if self.lanes => {
                 let (_, after) = after.split_once(' ').unwrap_or_default();
@@ -124,7 +124,7 @@ impl Beside {
     }
 
     /// Two sources that keep a link busy for long, and no other.
-    pub fn run_long(self, traffic: &mut TrafficSpec) {
+    pub(crate) fn run_long(self, traffic: &mut TrafficSpec) {
         traffic.processors.truncate(2);
         traffic.pattern = TrafficPattern::Neighbour;
         traffic.window = traffic.window.max(100);
@@ -133,7 +133,7 @@ impl Beside {
 
     /// Late copies: a link, a share of its frames in percent, and how late they come. `unit` is the
     /// time in which a busy link numbers some ten thousand packets.
-    pub fn copies(self, rng: &mut Rng, unit: Duration) -> (u32, u32, Lateness) {
+    pub(crate) fn copies(self, rng: &mut Rng, unit: Duration) -> (u32, u32, Lateness) {
         let unit = Duration::from_ps(unit.as_ps() / self.shorter);
         let least = unit.times(1 << rng.below(3));
         // Half of the cases near the length of the run, half over all orders of magnitude.

@@ -9,7 +9,7 @@ use crate::sim::direct::source::NEVER;
 use crate::time::Time;
 
 /// A terminal as a node behind an encoded link, its only port.
-pub struct TerminalNode<M: CycleModel> {
+pub(crate) struct TerminalNode<M: CycleModel> {
     link: LinkPort<M::End>,
     assemblies: M::Assemblies,
     /// Number of the terminal in its partition.

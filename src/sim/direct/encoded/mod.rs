@@ -60,7 +60,7 @@ struct CrossLink {
 }
 
 /// A part of a network with encoded links: the nodes of a partition.
-pub struct EncodedPartition<M: CycleModel> {
+pub(crate) struct EncodedPartition<M: CycleModel> {
     fabric: Fabric<EncodedNode<M>>,
     traffic: SharedTraffic<M>,
     /// Nodes of the chips, in the partition's order.
